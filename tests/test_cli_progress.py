@@ -1,5 +1,7 @@
 """What a person at a terminal sees: the progress of a run."""
 
+import math
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -31,3 +33,23 @@ class TestProgress:
         with progress.Progress(quiet=False) as report:
             report(1, 2)
         assert capsys.readouterr().err.startswith("varsim: 1 of 2 runs")
+
+    def test_while_one_run_takes_long_it_is_told_more_and_more_rarely(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(progress, "SILENCE", 0.05)
+        begun = time.monotonic()
+        with progress.Progress(quiet=False):
+            time.sleep(0.5)
+        waited = time.monotonic() - begun
+        lines = capsys.readouterr().err.splitlines()
+        # After 0.05, 0.15, 0.35, 0.75 s and so on.
+        assert 1 <= len(lines) <= math.log2(waited / 0.05 + 1)
+        assert lines[0] == "varsim: no run done after 0 s"
+        with progress.Progress(quiet=False) as report:
+            report(0, 3)
+            time.sleep(0.2)
+        assert "varsim: 0 of 3 runs done after 0 s" in capsys.readouterr().err.splitlines()
+        with progress.Progress(quiet=True):
+            time.sleep(0.2)
+        assert capsys.readouterr().err == ""

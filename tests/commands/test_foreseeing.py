@@ -290,6 +290,7 @@ def test_a_point_at_which_too_much_fails_is_told_at_once_and_the_others_are_run(
     assert done.exit_code == code
     told = varsim(command, file, "--quiet", "--jobs", "1").stdout
     assert f"{found}more than a trillion failures would strike before a run ends" in told
-    assert {"sweep": "does 19.37 examples/s kept wherever it did not fail", "plan": "Answer: async"}[
-        command
-    ] in told
+    assert {
+        "sweep": "does 19.37 examples/s kept wherever it did not fail",
+        "plan": "Answer: async",
+    }[command] in told

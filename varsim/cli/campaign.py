@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import typer
 
-from varsim.cli.console import USAGE, complain, write_prose
+from varsim.cli.console import ITEM, USAGE, complain, write_prose
 from varsim.cli.progress import SweepProgress
-from varsim.cli.weighing import asks_first, foreseen
+from varsim.cli.weighing import asks_first, foreseen_memory
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
@@ -103,8 +103,17 @@ def making(
         raise
 
 
+def tell_hopeless(cases: "Sequence[Case]") -> None:
+    """Say in how many cases more failures would strike than are followed."""
+    from varsim.study.effort import hopeless
+
+    if vain := [found for case in cases if (found := hopeless(case.scenario)) is not None]:
+        of = f"{len(vain)} of {len(cases)}"
+        write_prose(f"  note         {of} cases fail: {vain[0].strategy}: {vain[0].reason}", ITEM)
+
+
 def tell_effort(found: "Effort | None", command: str) -> None:
     """Say what it takes, and whether the command asks first."""
     if found is not None:
         asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
-        write_prose(f"Running it takes {foreseen(found)}.{asks}")
+        write_prose(f"Running it takes about {foreseen_memory(found)}.{asks}")

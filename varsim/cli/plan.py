@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from varsim.cli import options
-from varsim.cli.campaign import claim, making, opened, tell_effort
+from varsim.cli.campaign import claim, making, opened, tell_effort, tell_hopeless
 from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, tell, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
@@ -140,6 +140,7 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     planning = Planning(question)
     for said in left_out(planning.too_large):
         write_prose(f"  note         {said}", ITEM)
+    tell_hopeless([cell.case for cell in distinct(planning.cells)])
     whole = _weigh(planning, closer=True)
     cells = planning.cells
     few, most = question.first_replications, question.most_replications

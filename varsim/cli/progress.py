@@ -1,9 +1,11 @@
 """What a person at a terminal sees of a long run: its progress, on stderr."""
 
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -14,12 +16,15 @@ if TYPE_CHECKING:
 # A run shorter than this shows no bar; a log gets a line this often.
 BAR_AFTER = 0.5
 LINE_EVERY = 10.0
+# So long (s) nothing is told of the first run that takes long.
+SILENCE = 10.0
 
 
 class Progress:
     """Progress of the runs of a scenario, called with (done, total).
 
-    A bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+    A bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet. While
+    one run takes long there are lines as well, more and more rarely.
     """
 
     def __init__(self, quiet: bool) -> None:
@@ -27,10 +32,14 @@ class Progress:
         self._started = self._last = time.monotonic()
         self._bar: rich.progress.Progress | None = None
         self._timer: threading.Timer | None = None
+        self._over = threading.Event()
+        self._how_far = ""  # in words
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():
             self._make_bar()
+        if not self._quiet and self._bar is None:
+            threading.Thread(target=self._wait, daemon=True).start()
         return self
 
     def __call__(self, done: int, total: int, resumed: int = 0, remark: str = "") -> None:
@@ -40,19 +49,32 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=remark)
             return
+        self._how_far = f"{done} of {total} runs"
         now = time.monotonic()
         if now - self._last >= LINE_EVERY and resumed < done < total:
             self._last = now
             left = (now - self._started) / (done - resumed) * (total - done)
             more = f"; {remark}" if remark else ""
-            sys.stderr.write(f"varsim: {done} of {total} runs, about {left:.0f} s left{more}\n")
-            sys.stderr.flush()
+            _say(f"{self._how_far}, about {left:.0f} s left{more}")
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         if self._timer is not None and self._bar is not None:
             self._timer.cancel()
             self._timer.join()
             self._bar.stop()
+
+    def _wait(self) -> None:
+        """Tell how long it is, if nothing else has been told for as long again."""
+        if hasattr(signal, "pthread_sigmask"):  # signals are for the thread that may hold them back
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        told, silence = self._how_far, SILENCE
+        while not self._over.wait(silence):
+            if self._how_far == told:
+                silence *= 2
+                seconds = time.monotonic() - self._started
+                _say(f"{told or 'no run'} done after {seconds:.0f} s")
+            told = self._how_far
 
     def _make_bar(self) -> None:
         from rich.console import Console
@@ -76,6 +98,12 @@ class Progress:
         self._timer = threading.Timer(BAR_AFTER, self._bar.start)
         self._timer.daemon = True
         self._timer.start()
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"varsim: {text}\n")
+        sys.stderr.flush()
 
 
 class SweepProgress(Progress):

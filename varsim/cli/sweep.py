@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAli
 import typer
 
 from varsim.cli import options
-from varsim.cli.campaign import claim, making, opened, tell_effort
+from varsim.cli.campaign import claim, making, opened, tell_effort, tell_hopeless
 from varsim.cli.console import ITEM, USAGE, complain, read_from, tell, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import weigh_cases
@@ -242,6 +242,7 @@ def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
     if misfits := [said for point in sweep.points if (said := misfit(point.scenario))]:
         of = f"{len(misfits)} of {len(sweep.points)} points"
         write_prose(f"  note         at {of} {misfits[0]}", ITEM)
+    tell_hopeless(experiment.distinct)
     least, most = (
         count * distinct for count in (sweep.first_replications, sweep.most_replications)
     )

@@ -77,7 +77,8 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     from varsim.report.words.memory import memory
     from varsim.report.words.scenario import beginnings, describe, step
     from varsim.study.beginning import EVENTS, begin, rates
-    from varsim.study.effort import effort, seconds_here
+    from varsim.study.effort import effort
+    from varsim.study.timing import seconds_here
 
     scenario = experiment.scenario
     for line in describe(scenario):
@@ -98,12 +99,12 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
                 f"{one.strategy.title} {step(one)}" for one in there if one.updates
             ):
                 write_prose(f"At {words}: {told}")
-    whole = effort(scenario, rates(begun))
+    whole, timed = effort(scenario, rates(begun)), seconds_here(scenario, begun)
+    whole = whole._replace(seconds=timed.most)
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
     write_prose(f"\nRunning it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
-    unseen = [one.strategy.mention for one in begun if one.limit is not None and not one.updates]
-    weigh_checked(scenario, whole, *seconds_here(scenario, begun), unseen)
+    weigh_checked(scenario, whole, timed)
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
         raise DeadlockError("\n".join(stuck))
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
     from varsim.study.effort import Effort
     from varsim.study.sweep.case import Case
+    from varsim.study.timing import Foreseen
 
 # A run computes some hundred thousand gradients a second, and remembers each of them.
 MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
@@ -28,49 +29,47 @@ _FEW_STEPS: Final = 4  # in all the time that the clock counts
 def weigh(scenario: "Scenario", sure: bool = False) -> None:
     """Foresee time and memory of a scenario: tell of much, and refuse too much.
 
+    By short runs where it might be much.
+
     What takes more than an hour or 4 GB wants somebody who is `sure` (--yes); what this machine
     has no memory for is refused even so.
     """
-    from varsim.study.effort import closer_effort
+    from varsim.study.timing import timed_effort
 
     weigh_step(scenario)
     weigh_failures(scenario)
-    _judge(scenario, closer_effort(scenario, _is_little), sure)
+    _judge(scenario, timed_effort(scenario, _is_little), sure)
 
 
-def weigh_checked(
-    scenario: "Scenario", found: "Effort", least: float, most: float, unseen: Sequence[str]
-) -> None:
-    """`weigh`, of what was found already; `least` to `most` seconds of one core of this machine.
-
-    `unseen`: the strategies whose short runs were over before an update; they take more.
-    """
+def weigh_checked(scenario: "Scenario", found: "Effort", timed: "Foreseen") -> None:
+    """`weigh`, of what was found already, and what it takes by short runs."""
     from varsim.report.words.phrases import joined
     from varsim.units import format_seconds
 
-    told = found._replace(seconds=most)
-    if _is_little(told):
+    least, most, unseen = timed
+    if _is_little(found):
         fewest, until = format_seconds(least), ""
         if fewest != format_seconds(most):
             until = f"{fewest} (if the target loss is reached at once) to "
         about, vain = "about", ""
         if unseen:
-            about, vain = "at least", f", in which {joined(unseen)} made no update"
+            few = joined([scenario.strategy(label).mention for label in unseen])
+            about, vain = "at least", f", in which {few} made no update"
         complain(
             f"varsim: on this machine all runs together take {about} {until}{format_seconds(most)} "
             f"of one core, judging by short runs{vain}"
         )
-    _judge(scenario, told, sure=True)
+    _judge(scenario, found, sure=True)
 
 
 def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
     """`weigh`, of the runs by which `explain` tells why a scenario is as slow as it is."""
-    from varsim.study.why.rerun import foreseen as foreseen_reruns
+    from varsim.study.why.work import foreseen as foreseen_reruns
 
     weigh_step(scenario)
     weigh_failures(scenario)
     fewer = "lower cluster.workers, or explain one strategy alone (--strategy)"
-    _decide(foreseen_reruns(scenario), "to explain it takes", fewer, sure)
+    _decide(foreseen_reruns(scenario, _is_little), "to explain it takes", fewer, sure)
 
 
 def _judge(scenario: "Scenario", found: "Effort", sure: bool) -> None:
@@ -168,26 +167,44 @@ def weigh_cases(
     `runs` and `fewer`: what runs these are, and how to have fewer, in words. `closer`: at the
     rates of their beginnings in any case, not only where they are not little.
     """
-    from varsim.study.effort import Effort, effort
+    from varsim.study.effort import Effort, effort, hopeless
+    from varsim.study.timing import longest, times_as_long
+    from varsim.units import format_seconds
 
     if not cases:
         return None
     some = _some(cases, MOST_WEIGHED)
     for case in some:
         weigh_step(case.scenario)
+    share = len(cases) / len(some)
+    some = [case for case in some if hopeless(case.scenario) is None]  # which is not run
+    if not some:
+        return None
+    often = replications * share
     found = [effort(case.scenario) for case in some]
-    whole = Effort.one_by_one((each, replications * len(cases) / len(found)) for each in found)
+    whole = Effort.one_by_one((each, often) for each in found)
     timed = any(case.scenario.stop.time is not None for case in some)
     if timed and (closer or not _is_little(whole)):
-        some = _some(cases, MOST_BEGUN)
+        often *= len(some) / len(some := _some(some, MOST_BEGUN))
         found = _begun([case.scenario for case in some])
-        whole = Effort.one_by_one((each, replications * len(cases) / len(found)) for each in found)
+        whole = Effort.one_by_one((each, often) for each in found)
     most = max(each.gradients for each in found)
     scenario = next(
         case.scenario for case, each in zip(some, found, strict=True) if each.gradients == most
     )
     _weigh_one(most, scenario, f" in one run of {scenario.strategies[0].mention}", 1)
     instead = f"lower replications, or {fewer}" if whole.memory < LARGE else _knobs(scenario, 1)
+    slowest = max(
+        each.gradients * longest(case.scenario) for case, each in zip(some, found, strict=True)
+    )
+    if closer or not _is_little(whole._replace(seconds=slowest * often * len(some))):
+        few = [case.scenario for case in _some(some, MOST_BEGUN)]
+        whole = whole._replace(seconds=whole.seconds * times_as_long(few))
+    if closer and _is_little(whole):
+        complain(
+            f"varsim: on this machine {runs} take about {format_seconds(whole.seconds)} of one "
+            "core, judging by short runs"
+        )
     _decide(whole, f"{runs} take", instead, sure)
     return whole
 

@@ -141,7 +141,10 @@ class Collective:
             by_message |= (may_fail or watched) and failures.expected
         self._by_message = by_message
         self._recurrence = Recurrence(plan)
-        if not self._by_message:
+        if self._by_message:
+            plans = [one.plan for one in rounds]
+            job.network.crossed_in_a_round.append(lambda: sum(one.crossed for one in plans))
+        else:
             job.network.also_count(self._count)
         self._entries: list[int | None] = [None] * self._ranks  # to the round they come to
         self._ends: list[Event] = [Event(job.clock) for _ in range(self._ranks)]

@@ -47,6 +47,8 @@ class Network(ABC):
         self._batches: list[MessageBatch] = []
         self._schedules: dict[object, Schedule] = {}  # of them, as far as they differ
         self._counts: list[Callable[[int], None]] = []
+        # For who foresees a run: of each collective, how many links a round of its messages passes.
+        self.crossed_in_a_round: list[Callable[[], int]] = []
 
     def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
         """A new host of a star (or `count` equal ones): its link up to the switch, and down."""

@@ -118,21 +118,23 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
     if left < _LEAST * workers:
         return nothing._replace(limit=0), events
     begun = time.process_time()
-    opening = _opening(scenario, strategy, workers, each)
+    short = opening(scenario, strategy)
     try:
-        trace = run_one(Run(opening, index, 0), events=left)
+        trace = run_one(Run(short, index, 0), events=left)
     except (TooLongError, OverflowError):  # times that not even 64 bits hold
         return nothing, events
     if trace.stopped_by in ("global_steps", "time"):  # that was all of it
         check_pace(scenario, trace)
-    found = _measured(nothing, opening, trace)
+    found = _measured(nothing, short, trace)
     taken = round(events * trace.heap_events / left)
     limit = left if trace.stopped_by == "events" else None
     return found._replace(limit=limit, seconds=time.process_time() - begun), taken
 
 
-def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) -> Scenario:
+def opening(scenario: Scenario, strategy: Strategy) -> Scenario:
     """The scenario up to some iterations of every worker, and some updates, of one strategy."""
+    cluster = scenario.cluster_of(strategy)
+    workers, each = strategy.workers(cluster), strategy.gradients_per_update(cluster)
     periods = math.ceil(max(ITERATIONS / strategy.round.steps, _PERIODS))
     gradients = max(gradients_of(strategy, workers, periods), _UPDATES * each)
     examples = gradients * scenario.workload.batch_size
@@ -146,28 +148,6 @@ def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) ->
         "report": scenario.report.model_copy(update={"measure_after": after}),
     }
     return times_only(scenario.model_copy(update=changes))
-
-
-def seconds_per_gradient(scenario: Scenario, one: Beginning, most: int) -> float | None:
-    """Seconds of this machine for a gradient of a strategy, values, losses and all.
-
-    By a short run of at most so many gradients and one a third as long: their difference, as what
-    is made once for a run says nothing of a long one. None where that is too little to tell.
-    """
-    index, batch = scenario.strategies.index(one.strategy), scenario.workload.batch_size
-    count = min(most, one.gradients - one.dropped)
-    taken = []
-    for gradients in (count // 3, count):
-        if gradients < one.workers:
-            return None
-        limits = {"examples": gradients * batch, "loss": None, "equal_examples": True}
-        stop = scenario.stop.model_copy(update={**limits, "global_steps": None})
-        short = scenario.model_copy(update={"stop": stop, "failures": None})
-        begun = time.process_time()
-        trace = run_one(Run(short, index, 0))
-        taken.append((time.process_time() - begun, len(trace.gradients)))
-    (few, fewer), (many, more) = taken
-    return (many - few) / (more - fewer) if more > fewer and many > few else None
 
 
 def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning:

@@ -9,14 +9,14 @@ factors of ten.
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
-from varsim.cluster.interruptions import MOST
+from varsim.cluster.interruptions import MOST, Rules
 from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
-from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
+from varsim.study.beginning import begin, rates
 from varsim.study.engine import makes_in_arrays
 from varsim.study.lives import groups_met
 from varsim.study.simulation import rules_of
@@ -32,7 +32,6 @@ _IN_ARRAYS: Final = 5e-6  # seconds of a gradient whose times are worked out in 
 _ON_DISK: Final = 60.0  # bytes of a gradient that is on disk, while the run is measured
 _WORKER: Final = (250e-6, 20e3)
 _FLOPS: Final = 1e9  # a second, in small matrices
-_TRIAL: Final = 0.3  # seconds of a short run, at these rates: a fifth of that where it is fast
 _BASE: Final = 150e6  # bytes of the program itself
 _NUMBER: Final = 8  # bytes
 _LARGEST: Final = 300.0  # of exponents
@@ -70,11 +69,11 @@ def effort(
     often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
     each = [
-        _gradients(scenario, strategy, (rates or {}).get(strategy.label))
+        gradients_of_a_run(scenario, strategy, (rates or {}).get(strategy.label))
         for strategy in scenario.strategies
     ]
     own = sum(map(operator.mul, each, often))
-    smaller = [_smaller(scenario, strategy) for strategy in scenario.strategies]
+    smaller = [smaller_runs(scenario, strategy) for strategy in scenario.strategies]
     seconds = own * _seconds_of_values(scenario) + max(often) * sum(workers) * _WORKER[0]
     gradients, alone = own, times_only(scenario.undisturbed)
     for strategy, number, runs, more in zip(scenario.strategies, each, often, smaller, strict=True):
@@ -99,42 +98,6 @@ def closer_effort(scenario: Scenario, little: Callable[[Effort], bool]) -> Effor
     if scenario.stop.time is None or little(most):
         return most
     return effort(scenario, rates(begin(scenario)))
-
-
-def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> tuple[float, float]:
-    """Seconds of one core of this machine, by what short runs of each strategy take on it.
-
-    From, to: until a target loss is reached every update is looked at, and nobody knows when it is.
-    """
-    longest = _seconds_here(scenario, begun)
-    if scenario.targets.loss is None or scenario.stop.loss is not None:
-        return longest, longest
-    targets = scenario.targets.model_copy(update={"loss": None, "time_to_loss": None})
-    shortest = _seconds_here(scenario.model_copy(update={"targets": targets}), begun)
-    return min(shortest, longest), longest
-
-
-def _seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
-    """Where short runs would be long themselves: times by the beginnings, values by FLOPs."""
-    known, found, values = rates(begun), 0.0, _seconds_of_values(scenario)
-    alone = times_only(scenario.undisturbed)
-    most = int(_TRIAL / (_GRADIENT[0] + values))
-    for one in begun:
-        often = runs_made(scenario, one.strategy)
-        number = _gradients(scenario, one.strategy, known.get(one.strategy.label)) * often
-        each = seconds_per_gradient(scenario, one, most)
-        if each is None:
-            seen = one.gradients or one.workers  # of a step that was not over, no less
-            each = values + (one.seconds / seen or _GRADIENT[0])
-        found += number * each
-        if smaller := _smaller(scenario, one.strategy):
-            found += (
-                number
-                / often
-                * smaller
-                * (_seconds_of_times(alone, one.strategy) if values else each)
-            )
-    return found
 
 
 def memory_there() -> float:
@@ -184,7 +147,8 @@ class Hopeless(NamedTuple):
             if self.saved:
                 instead = ", save the model more often (checkpoint.every)"
         return (
-            f"{many} failures would strike before a run ends, at most {MOST:,} are followed: make failures rarer (failures.of){instead}, or stop the run earlier"
+            f"{many} failures would strike before a run ends, at most {MOST:,} are followed: make "
+            f"failures rarer (failures.of){instead}, or stop the run earlier"
         )
 
 
@@ -196,45 +160,58 @@ def hopeless(scenario: Scenario) -> Hopeless | None:
 
 
 def _failures_met(scenario: Scenario, strategy: Strategy) -> Hopeless:
-    """What a run of a strategy meets whose workers do nothing but compute.
-
-    Work W (s) between two checkpoints is lost whenever the model is, which it is at a rate r: all
-    of it is done after (e^(r W) - 1) / r on average.
-    """
+    """What a run of a strategy meets whose workers do nothing but compute."""
     rules, stop = rules_of(scenario, strategy), scenario.stop_of(strategy)
     # Where a step ends without some workers, or at some loss, it may be over any time.
     if rules is None or strategy.gives_up or stop.loss is not None:
         return Hopeless(strategy.mention, 0.0, rolled_back=False)
     cluster = scenario.cluster_of(strategy)
     rate = rules.failures.rate(cluster, strategy.workers(cluster))
-    each, (steps, examples) = strategy.gradients_per_update(cluster), stop.most
-    updates = min(steps, examples / (scenario.workload.batch_size * each))
-    lasts = updates * each / _fastest(scenario, strategy)
-    saved, lost = rules.checkpoint, 0.0
-    if rules.failures.memoryless:
-        chief = rules.chief and saved is not None
-        lost = rules.failures.rate_of_rollbacks(cluster, chief=chief)
-    if lost and lasts < math.inf:
-        between = lasts
-        if saved is not None:
-            assert saved.every != "optimal", "a run knows when"
-            between = min(lasts, saved.every)
-        lasts *= math.expm1(min(lost * between, _LARGEST)) / (lost * between)
-    until = min(lasts, stop.time or math.inf)
-    rolled_back = lost > 0 and until == lasts
+    again = _times_made(scenario, strategy, rules)
+    until = min(again * _lasts(scenario, strategy), stop.time or math.inf)
+    rolled_back = again > 1 and until != stop.time
     return Hopeless(strategy.mention, rate * until, rolled_back, scenario.checkpoint is not None)
 
 
-def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> float:
-    """How many gradients one run of a strategy computes."""
+def _lasts(scenario: Scenario, strategy: Strategy) -> float:
+    """Seconds of a run in which nothing fails, whose workers do nothing but compute."""
+    each = strategy.gradients_per_update(scenario.cluster_of(strategy))
+    steps, examples = scenario.stop_of(strategy).most
+    updates = min(steps, examples / (scenario.workload.batch_size * each))
+    return updates * each / _fastest(scenario, strategy)
+
+
+def _times_made(scenario: Scenario, strategy: Strategy, rules: Rules) -> float:
+    """How often all work of a run is done, on average, as some of it is lost.
+
+    Work W (s) between two checkpoints is lost whenever the model is, which it is at a rate r: all
+    of it is done after (e^(r W) - 1) / r on average.
+    """
+    if not rules.failures.memoryless:
+        return 1.0
+    between, saved = _lasts(scenario, strategy), rules.checkpoint
+    chief = rules.chief and saved is not None
+    lost = rules.failures.rate_of_rollbacks(scenario.cluster_of(strategy), chief=chief)
+    if saved is not None:
+        assert saved.every != "optimal", "a run knows when"
+        between = min(between, saved.every)
+    if not lost or between == math.inf:
+        return 1.0
+    return math.expm1(min(lost * between, _LARGEST)) / (lost * between)
+
+
+def gradients_of_a_run(scenario: Scenario, strategy: Strategy, rate: float | None) -> float:
+    """How many gradients one run of a strategy computes, those that are lost in it among them."""
     stop, cluster = scenario.stop_of(strategy), scenario.cluster_of(strategy)
-    each = strategy.gradients_per_update(cluster)
+    each, rules = strategy.gradients_per_update(cluster), rules_of(scenario, strategy)
     begun, vain = strategy.iterations_per_update(cluster), strategy.dropped_at_first().gradients
+    again = 1.0 if rules is None else _times_made(scenario, strategy, rules)
     limits: list[float] = []
     if stop.global_steps is not None:
-        limits.append(stop.global_steps * begun + vain)
+        limits.append(stop.global_steps * begun * again + vain)
     if stop.examples is not None:
-        limits.append(stop.examples / (scenario.workload.batch_size * each) * begun + vain)
+        updates = stop.examples / (scenario.workload.batch_size * each)
+        limits.append(updates * begun * again + vain)
     if stop.time is not None:
         if rate is None:
             rate = _fastest(scenario, strategy)
@@ -244,7 +221,7 @@ def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> fl
     return min(limits)
 
 
-def _smaller(scenario: Scenario, strategy: Strategy) -> float:
+def smaller_runs(scenario: Scenario, strategy: Strategy) -> float:
     """Runs that are made on fewer hosts, for lives that go on with them: as so many whole ones."""
     machines = scenario.cluster_of(strategy).network.machines(
         strategy.workers(scenario.cluster_of(strategy))

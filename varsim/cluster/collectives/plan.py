@@ -264,6 +264,14 @@ class Plan:
             np.add.at(messages, at, rounds)
         return list(zip(links, moved.tolist(), messages.tolist(), strict=False))
 
+    @property
+    def crossed(self) -> int:
+        """How many links all its messages pass."""
+        return sum(
+            rounds * sum(len(self._path(one).route) for one in transfers)
+            for rounds, transfers in self._patterns
+        )
+
     @cached_property
     def _kinds(self) -> list[Transfer]:
         """Each transfer once, in the order in which they are first made."""

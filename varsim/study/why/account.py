@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import ClassVar, Final
 
 from varsim.scenario.training import Scenario, steps_are_random
@@ -13,11 +14,11 @@ from varsim.study.measure import left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
-from varsim.study.why.idle import Idle, idle_fields
+from varsim.study.why.idle import Idle, idle_fields, number_of_fields
 from varsim.study.why.levers import alone
 from varsim.study.why.lives import Help, helps
 from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
-from varsim.study.why.rerun import Gain, Part, Reruns
+from varsim.study.why.rerun import Gain, Part, Reruns, number_of_runs
 from varsim.study.why.resources import Use, busiest, uses
 
 BETTER: Final = "better"
@@ -217,10 +218,10 @@ class Why(Shown):
     idle: Idle
 
 
-def account(scenario: Scenario, index: int) -> Account:
-    """The account of one of a scenario's strategies."""
+def account(scenario: Scenario, index: int, ran: Callable[[], None] = lambda: None) -> Account:
+    """The account of one of a scenario's strategies; `ran` is called after each run."""
     own = alone(scenario, index)
-    reruns = Reruns(own)
+    reruns = Reruns(own, ran)
     if reruns.stuck:
         return Account(own, reruns, [], [])
     servers, batches = _on_servers(own), own.strategies[0].round.micro_batches
@@ -243,17 +244,24 @@ def _on_servers(scenario: Scenario) -> bool:
 
 
 def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> Why:
-    """Run and rerun every strategy; `progress(done, total)` after each."""
-    accounts = []
-    total = len(scenario.strategies) + 1
-    for index in range(len(scenario.strategies)):
-        found = account(scenario, index)
-        if not found.stuck:
-            _ = found.gains, found.parts, found.together
-        accounts.append(found)
+    """Run and rerun every strategy; `progress(done, total)` after each run, and each field."""
+    accounts: list[Account] = []
+    indices = range(len(scenario.strategies))
+    ends = list(accumulate(number_of_runs(alone(scenario, index)) for index in indices))
+    total, done = ends[-1] + number_of_fields(scenario), 0
+
+    def tell(now: int) -> None:
+        nonlocal done
+        done = now
         if progress is not None:
-            progress(index + 1, total)
-    idle = idle_fields(scenario)
-    if progress is not None:
-        progress(total, total)
+            progress(now, total)
+
+    for index in indices:
+        found = account(scenario, index, lambda: tell(done + 1))
+        if not found.stuck:
+            _ = found.gains, found.parts, found.together, found.helps
+        accounts.append(found)
+        tell(ends[index])
+    idle = idle_fields(scenario, lambda: tell(done + 1))
+    tell(total)
     return Why(scenario, accounts, idle)

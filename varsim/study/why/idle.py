@@ -1,6 +1,6 @@
 """Fields of a scenario that change nothing: each is reset to its default, and runs are compared."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticUndefined
@@ -43,19 +43,26 @@ class Idle(NamedTuple):
     whole: bool
 
 
-def idle_fields(scenario: Scenario) -> Idle:
+def number_of_fields(scenario: Scenario) -> int:
+    """How many fields are looked at."""
+    return min(MOST_FIELDS, len(list(_places(scenario, ()))))
+
+
+def idle_fields(scenario: Scenario, looked_at: Callable[[], None] = lambda: None) -> Idle:
     """Every optional field that is set, and without which the first replication is the same.
 
     It is reset to its default, or to what holds nobody up where something has to be given (a
     latency to 0), or together with another one that needs it. Runs are compared bit for bit: of
-    every strategy, or of the one whose field it is.
+    every strategy, or of the one whose field it is. `looked_at` is called after each field.
     """
     places = list(_places(scenario, ()))
     whole = _all_looked_at(scenario)
     sizes = [rounds * scenario.cluster.workers for rounds in ROUNDS]
     runs = [_Runs(scenario, size) for size in (*sizes, MOST_GRADIENTS)]
     found, tried = [], 0
-    for place, value, default in places[:MOST_FIELDS]:
+    for number, (place, value, default) in enumerate(places[:MOST_FIELDS]):
+        if number:
+            looked_at()
         reset = _without(scenario, place, value, default)
         if reset is None:
             reset = _without_both(scenario, (place, value, default), places)

@@ -1,20 +1,18 @@
 """Runs of one strategy with some causes taken away: how long a step takes, and what that shows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from varsim.cluster.recovery import in_run
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
-from varsim.study.effort import Effort, effort
 from varsim.study.measure import NANOSECONDS
 from varsim.study.rounds import gradients_of
 from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import Estimate, difference, interval, ratio
-from varsim.study.why.levers import Lever, alone, levers, times_only, without
+from varsim.study.why.levers import Lever, levers, times_only, without
 
 # How much of a run is looked at: so many gradients in each replication, and so many of these.
 MOST_GRADIENTS: Final = 600
@@ -24,8 +22,6 @@ MOST_REPLICATIONS: Final = 3
 MOST_GRADIENTS_OF_EVENTS: Final = 6_000
 # A counterfactual that takes so many times as long as the run has deadlocked.
 _PATIENCE: Final = 20
-# What is tried with a run among failures (see varsim.study.why.lives), each in one more run.
-_CHANGES: Final = 4
 
 
 class Gain(NamedTuple):
@@ -47,24 +43,6 @@ class Part(NamedTuple):
     values: tuple[float, ...]
 
 
-def foreseen(scenario: Scenario) -> Effort:
-    """What it takes to run all strategies as they are, and with causes taken away, one by one."""
-    parts = []
-    for index in range(len(scenario.strategies)):
-        whole = alone(scenario, index).model_copy(update={"replications": 1})
-        once, each = looked_at(whole), min(scenario.replications, MOST_REPLICATIONS)
-        # As it is; without each cause, and without it and those before; without any; idle fields.
-        reruns = 3 + 2 * len(levers(once))
-        parts.append((effort(times_only(once.undisturbed), in_memory=True), reruns * each))
-        # Among failures: as it is, and with each change; of lives the steps are known.
-        if scenario.failures is not None:
-            inside = bool(in_run(scenario.failures))
-            parts.append(
-                (effort(times_only(whole if inside else once)), (1 + _CHANGES * inside) * each)
-            )
-    return Effort.one_by_one(parts)
-
-
 def looked_at(scenario: Scenario) -> Scenario:
     """The scenario of one strategy, with as much of a run as is looked at."""
     (strategy,) = scenario.strategies
@@ -83,15 +61,24 @@ def looked_at(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"stop": stop.model_copy(update={"examples": examples})})
 
 
+def number_of_runs(scenario: Scenario) -> int:
+    """How many runs are made of the only strategy of a scenario: as it is, and without causes."""
+    tried = levers(scenario)
+    parts = [lever.key for lever in tried if lever.has_part]
+    ways: set[tuple[str, ...]] = {(lever.key,) for lever in tried}
+    ways |= {tuple(parts[:count]) for count in range(len(parts) + 1)}
+    return len(ways) * min(scenario.replications, MOST_REPLICATIONS)
+
+
 class Reruns:
     """One strategy, run as it is and with causes taken away, on the same draws.
 
     `scenario` has this strategy alone. A step: one update; where its round is an iteration of each
-    worker, as much time as that takes, in whole rounds.
+    worker, as much time as that takes, in whole rounds. `ran` is called after each run.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, scenario: Scenario, ran: Callable[[], None] = lambda: None) -> None:
+        self.scenario, self._ran = scenario, ran
         self.tried = levers(scenario)
         self.levers = [lever for lever in self.tried if lever.has_part]
         self.replications = min(scenario.replications, MOST_REPLICATIONS)
@@ -182,7 +169,9 @@ class Reruns:
     def _run(self, scenario: Scenario, stop: Stop, replication: int) -> Trace:
         # Steps are looked at; what failures leave of them is told beside.
         changed = times_only(scenario.undisturbed.model_copy(update={"stop": stop}))
-        return run_one(Run(changed, 0, replication))
+        trace = run_one(Run(changed, 0, replication))
+        self._ran()
+        return trace
 
     def _step_time(self, trace: Trace) -> float:
         if not len(trace.steps):
