@@ -37,8 +37,8 @@ stop: {global_steps: 8}
 """
 
 
-def table(tmp_path: Path, *sets: str) -> Table:
-    sweep = sweep_of_text(BASE, sets=sets)
+def table(tmp_path: Path, *sets: str, block: str = "") -> Table:
+    sweep = sweep_of_text(BASE + block, sets=sets)
     cases = cases_of(sweep)
     with Store(tmp_path) as store, Here() as backend:
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
@@ -48,6 +48,18 @@ def table(tmp_path: Path, *sets: str) -> Table:
 
 def names(found: Table) -> list[str]:
     return [plot.name for plot in plots(found)]
+
+
+def test_what_is_swept_in_step_with_the_axis_is_told(tmp_path: Path) -> None:
+    zipped = """\
+sweep:
+  zip:
+    cluster.workers: [2, 3, 4]
+    strategies.backup_workers.replicas_to_aggregate: [2, 2, 3]
+"""
+    along = " Swept in step with the axis: replicas_to_aggregate (2, 2, 3)."
+    assert plots(table(tmp_path / "a", block=zipped))[0].caption.endswith(along)
+    assert "in step" not in plots(table(tmp_path / "b", "cluster.workers=1,2"))[0].caption
 
 
 def test_one_worker_by_hand(tmp_path: Path) -> None:

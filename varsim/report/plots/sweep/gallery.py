@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.sweep import heat, lines, pareto, scaling
 from varsim.report.plots.sweep.axis import main_axis
+from varsim.report.words.phrases import joined
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Table
@@ -95,7 +96,22 @@ def plots(table: "Table") -> "list[Plot[Table]]":
 def _caption(table: "Table", measured: lines.Measured) -> str:
     every = (row.estimates.get(measured.metric) for row in table.rows)
     said = _CAPTION if any(one and one.high > one.low for one in every) else _ALONE
+    said += _beside(table)
     return f"{said} {_WITHOUT_MARK}" if measured.metric == "time_to_target" else said
+
+
+def _beside(table: "Table") -> str:
+    """What changes along the axis besides what that names, as it is swept in step with it."""
+    every, points = table.sweep.quantities, table.sweep.points
+    drawn_at = main_axis(table).index
+    drawn = every[drawn_at]
+    found = {}
+    for index, one in enumerate(every):
+        name = one.path.rpartition(".")[2]
+        if one.group == drawn.group and name != drawn.path.rpartition(".")[2]:
+            steps = {point.values[drawn_at].text: point.values[index].text for point in points}
+            found[f"{name} ({', '.join(steps.values())})"] = True
+    return f" Swept in step with the axis: {joined(list(found))}." if found else ""
 
 
 def _title(words: str, _: "Table") -> str:
