@@ -1,14 +1,18 @@
 """A plan that promises goodput among failures inside its runs, with the interval to be chosen."""
 
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from planning import BASE, plan_of, question, searched
 
 from varsim.report.plan import report, table
 from varsim.report.report import Table
 from varsim.report.words.plan import answer
 from varsim.study.plan.cell import Cell
+from varsim.study.plan.findings import unpriced
 from varsim.study.simulation import rules_of
 
 MORTAL = (
@@ -86,10 +90,37 @@ def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
     few, many = (one for _, one in sorted(found.looked_at.items()))
     assert few.hourly < many.hourly
     assert few.speed.mean < 0.9 * many.speed.mean
-    told = table(plan_of(found, cells, runs.status.done))
-    assert "examples/s kept" in str(told)
+    plan = plan_of(found, cells, runs.status.done)
+    assert "examples/s kept" in str(table(plan))
 
 
 def _interval(cell: Cell) -> object:
     assert cell.scenario.checkpoint is not None
     return cell.scenario.checkpoint.every
+
+
+def test_faster_storage_without_a_price_is_named(tmp_path: Path) -> None:
+    """Of writes the shortest costs nothing here, and is named; the longest would not be."""
+    base = MORTAL.replace("write: 1 s", "write: 100 ms").replace("every: 1 s", "every: 5 s")
+    block = (
+        "minimize: cost_per_million_examples\nspace:\n  checkpoint.write: [100 ms, 4 s]\n"
+        "most_replications: 8"
+    )
+    found, _, _ = searched(question(block, base=base), tmp_path)
+    assert found.answer is not None
+    (free,) = unpriced(found)
+    assert (free.name, free.has) == ("checkpoint.write", "100 ms")
+    (slow,) = (one for one in found.looked_at.values() if one != found.answer)
+    assert unpriced(replace(found, answer=slow)) == []
+
+
+def test_shares_are_apart_by_points(tmp_path: Path) -> None:
+    """70 % of goodput asked for: what is to spare is told as the difference of both shares."""
+    found, runs, cells = searched(question(BLOCK, base=MORTAL), tmp_path)
+    plan = plan_of(found, cells, runs.status.done)
+    assert found.answer is not None
+    (one,) = found.answer.judgements
+    (line,) = (line for line in answer(plan) if line.startswith("Target goodput"))
+    told = re.search(r": surely ([\d.]+) points to spare\.$", line)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(100 * (one.surely - 0.7), rel=0.01)

@@ -159,3 +159,41 @@ class TestNewMembers:
     )
     def test_nothing_where_it_is_no_matter(self, changes: dict[str, Any]) -> None:
         assert self.said(**changes) == []
+
+
+def test_what_lies_after_the_horizon_is_told() -> None:
+    recorded: dict[str, Any] = {
+        "failures": ((DAY, "worker", 1), (90 * DAY, "worker", 2)),
+        "repair": 30 * DAY,
+    }
+    failures = {"horizon": 20 * DAY, "recorded": recorded}
+    changes = {**MORTAL, "failures": failures, "recovery": {"restart": 60.0}}
+    assert list(notes(simulate(scenario({"kind": "on_write"}, **changes)))) == [
+        "Of 2 recorded failures 1 comes after the horizon of 20 days, and so not into these lives.",
+        "The repair of a worker takes 30 days, and the horizon is 20 days: what fails is not back "
+        "before its end.",
+    ]
+
+    fine = {"failures": recorded["failures"][:1], "repair": HOUR}
+    changes["failures"] = {"horizon": 20 * DAY, "recorded": fine}
+    assert list(notes(simulate(scenario({"kind": "on_write"}, **changes)))) == []
+
+
+def test_that_nothing_was_ever_saved_is_told() -> None:
+    """After 100 days of work: never in a life of some days, though writes of one would be told."""
+    for every, told in ((100 * DAY, True), (HOUR, False)):
+        saved = {**MORTAL, "checkpoint": {"every": every, "write": 60.0}}
+        result = simulate(scenario({"kind": "on_write"}, **saved))
+        assert (max(result.values("on_write", "life_checkpoint")) == 0) == told
+        said = (
+            "No checkpoint of mirrored all-reduce (on_write) was completed in any of these lives: "
+            "one is due after 100 days of work."
+        )
+        assert (said in result.notes) == told
+
+
+def test_what_is_told_of_undisturbed_steps_says_so() -> None:
+    """No compute time was wasted, but for all that failures threw away."""
+    result = simulate(scenario({"kind": "on_write"}, **MORTAL))
+    assert result.estimate("on_write", "life_lost").mean > 0
+    assert "(on_write), as long as nothing fails, no gradient was stale" in result.answer()

@@ -1,6 +1,7 @@
 """A sweep over the checkpoint interval: the same failures at every point, goodput in the table."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy.optimize import minimize_scalar
 from sweep.sweeping import BASE, carried_out, sweep
 
 from varsim.cluster.trace import WORKER, Attempt
-from varsim.report.words.sweep import cells
+from varsim.report.words.sweep import answer, cells, notes
 from varsim.study.simulation import Run, run_one
+from varsim.study.statistics import interval
 from varsim.study.sweep.table import descriptions
 
 MORTAL = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 1 s}")
@@ -119,3 +121,40 @@ def _ends(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     works = ["productive", "checkpoint", "lost"]
     worked = rows[:-1, [Attempt._fields.index(name) for name in works]].sum(axis=1)
     return rows[:-1, 0] + worked
+
+
+def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
+    """Three runs of one, twelve of the other, whose intervals are apart: three decide nothing."""
+    block = "failures.of.0.mtbf: [4 d, 40 d]\nmost_replications: 2"
+    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
+    best, other = (100.0, 101.0, 102.0), (50.0, 99.0, 100.0, *[60.0] * 9)
+
+    def told(*values: tuple[float, ...]) -> str:
+        rows = [
+            row._replace(
+                replications=len(own),
+                values=row.values | {"kept_examples_per_s": own},
+                estimates=row.estimates | {"kept_examples_per_s": interval(own)},
+            )
+            for row, own in zip(table.rows, values, strict=True)
+        ]
+        return " ".join(answer(replace(table, rows=tuple(rows))))
+
+    few = " Two points are compared over the replications that both have, here 3; --replications 12"
+    assert "too close to call" in told(best, other)
+    assert told(best, other).endswith(f"{few} gives all of them as many.")
+    assert "too close to call" in told(best, other[:3])
+    assert few not in told(best, other[:3])  # as many of both
+    assert few not in told(best, (100.5, 102.0, 90.0, *[101.5] * 9))  # not apart
+
+
+def test_one_exact_row_is_one(tmp_path: Path) -> None:
+    """Of failures at times that are known, and at random."""
+    block = (
+        "failures.of.0.law: [{kind: constant, value: 3 d}, {kind: exponential, mean: 3 d}]\n"
+        "most_replications: 2"
+    )
+    base = MORTAL.replace("mtbf: 4 d", "law: {kind: constant, value: 3 d}")
+    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    said = "1 row is exact: nothing in these runs is random, so it was run once."
+    assert said in notes(table)

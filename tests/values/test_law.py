@@ -397,8 +397,8 @@ def test_a_resolved_trace_needs_no_file(folder: Path) -> None:
         ("worker,seconds\n-1,0.1\n", "line 2: worker must be a number from 0 up"),
         ("worker,seconds\n0,0.1,0.2\n", "line 2: 3 values where worker,seconds are two"),
         ("worker,seconds\n0\n", "line 2: 1 values where worker,seconds are two"),
-        ("worker,seconds\n0,0.1\n2,0.1\n", "worker 2 has step times but worker 1 has none"),
-        ("worker,seconds\n1,0.1\n", "worker 1 has step times but worker 0 has none"),
+        ("worker,seconds\n0,0.1\n2,0.1\n", "worker 2 has times but worker 1 has none"),
+        ("worker,seconds\n1,0.1\n", "worker 1 has times but worker 0 has none"),
     ],
 )
 def test_a_broken_trace_is_refused_with_file_and_line(

@@ -79,7 +79,10 @@ MOST_CELLS: Final = 5_000
 MOST_REPLICATIONS: Final = 30
 TRIALS: Final = 400
 # What of a cluster one buys or rents, besides its machines; the rest is a matter of settings.
-_BOUGHT: Final = ("device", "compute", "network", "server_update")
+_BOUGHT: Final = (
+    *(("cluster", name) for name in ("device", "compute", "network", "server_update")),
+    *(("checkpoint", name) for name in ("storage", "write")),
+)
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Question:
         return tuple(
             index
             for index, one in enumerate(self.quantities)
-            if one.group not in priced and one.place[0] == "cluster" and one.place[1] in _BOUGHT
+            if one.group not in priced and one.place[:2] in _BOUGHT
         )
 
     @property

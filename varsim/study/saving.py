@@ -32,8 +32,9 @@ def optimal_interval(scenario: Scenario, strategy: Strategy, rounds: float = 0.0
 
 def interval_chosen(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """INTERVAL of the run of one of the strategies; nothing where none is chosen."""
-    if scenario.checkpoint is None or scenario.checkpoint.every != "optimal":
+    strategy, saved = scenario.strategy(trace.strategy), scenario.checkpoint
+    if saved is None or saved.every != "optimal" or strategy.lives_apart:
         return {}
     rounds = 0.0 if in_run(scenario.failures) else round_of(scenario, trace)
-    found = optimal_interval(scenario, scenario.strategy(trace.strategy), rounds)
+    found = optimal_interval(scenario, strategy, rounds)
     return {} if math.isnan(found) else {INTERVAL: found}

@@ -47,7 +47,7 @@ class MeasuredTimes(Distribution):
     def _read_the_file(cls, data: object, info: ValidationInfo) -> object:
         if not isinstance(data, Mapping) or "seconds" in data:
             return data
-        path = named_in(data, info, "step times", _HEADER)
+        path = named_in(data, info, "times", _HEADER)
         return {**data, "seconds": read_step_times(path)}
 
     def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
@@ -73,14 +73,14 @@ class MeasuredTimes(Distribution):
 def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
     """Seconds per step, one tuple per worker; a ValueError names file and line."""
     rows: dict[int, list[float]] = {}
-    for row in rows_of(path, _HEADER, "step times"):
+    for row in rows_of(path, _HEADER, "times"):
         worker, seconds = row.fields
         number = row.whole(worker, "worker")
         rows.setdefault(number, []).append(row.number(seconds, "seconds"))
     missing = next(worker for worker in count() if worker not in rows)
     if missing < len(rows):
         raise ValueError(
-            f"{path}: worker {max(rows)} has step times but worker {missing} has none; "
+            f"{path}: worker {max(rows)} has times but worker {missing} has none; "
             "number the workers 0, 1, 2, ..."
         )
     return tuple(tuple(rows[worker]) for worker in range(len(rows)))

@@ -163,7 +163,8 @@ def _price(result: "Result", best: str) -> str:
         loss = plus_minus(final) if final.replications else "a value that is not finite"
         if not any(trace.model_lost for trace in result.traces if trace.strategy == best):
             clauses.append(f"the loss ended at {loss} ({rates.rate(result.scenario, best)})")
-    return f"With {called(result.scenario, best)}, {'; '.join(clauses)}."
+    alone = "as long as nothing fails, " * (_speed(result) == KEPT)
+    return f"With {called(result.scenario, best)}, {alone}{'; '.join(clauses)}."
 
 
 def _apart(result: "Result") -> str:

@@ -162,6 +162,8 @@ def notes(result: "Result") -> Iterator[str]:
     yield from new_at_first(result.scenario)
     if in_run(failures):
         return
+    yield from _beyond(failures)
+    yield from _never_saved(result)
     if goes_on(result.scenario.recovery):
         yield (
             "While hosts are missing, updates are made of fewer examples: what is kept counts "
@@ -188,6 +190,45 @@ def _as_with_all(result: "Result") -> Iterator[str]:
                 f"as with all there: {digits(100 * queue)} % of their time is queueing, some of "
                 "which they would be spared."
             )
+
+
+def _beyond(failures: RandomFailures) -> Iterator[str]:
+    """What lies after the horizon: failures that happened, and the end of repairs."""
+    horizon = failures.horizon or math.inf
+    if failures.recorded is not None:
+        known = [when for when, _, _ in failures.recorded.failures]
+        if late := sum(when > horizon for when in known):
+            yield (
+                f"Of {len(known):,} recorded failures {late:,} "
+                f"{'comes' if late == 1 else 'come'} after the horizon of {_long(horizon)}, and "
+                "so not into these lives."
+            )
+    for domain, law in failures.repairs:
+        if law is not None and not law.is_random and law.expectation() >= horizon:
+            yield (
+                f"The repair of a {domain} takes {_long(law.expectation())}, and the horizon is "
+                f"{_long(horizon)}: what fails is not back before its end."
+            )
+
+
+def _never_saved(result: "Result") -> Iterator[str]:
+    """That no checkpoint was completed in any life."""
+    names = [
+        one.mention
+        for one in result.scenario.strategies
+        if not one.lives_apart
+        and (saved := result.scenario.checkpoint_of(one)) is not None
+        and saved.stops > 0
+        and not any(result.values(one.label, "life_checkpoint"))
+    ]
+    if names:
+        assert result.scenario.checkpoint is not None
+        every = result.scenario.checkpoint.every
+        due = "the optimal interval" if every == "optimal" else _long(every)
+        yield (
+            f"No checkpoint of {joined(names)} was completed in any of these lives: one is due "
+            f"after {due} of work."
+        )
 
 
 def _together(scenario: Scenario) -> Iterator[str]:

@@ -14,11 +14,11 @@ from varsim.report.words.caution import (
 )
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import capital, lasting, plus_minus, time
+from varsim.report.words.phrases import capital, digits, lasting, plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
 from varsim.report.words.sweep import SPEED, SPEED_KEPT
-from varsim.report.words.targets import amount, said
+from varsim.report.words.targets import SHARES, amount, said
 from varsim.report.words.work import short_rows
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
@@ -77,15 +77,16 @@ def _binding(plan: Plan) -> list[str]:
         )
     elif near is None:
         lines.append(f"The space has no {less} cell of {best.cell.strategy.mention}: widen it?")
-    first = bound.busy[:1]
+    followed = best.cell.scenario.failures is not None and not in_run(best.cell.scenario.failures)
+    alone, first = ", as long as nothing fails" * followed, bound.busy[:1]
     most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
     if most:
         parts = [f"{resource(use)} ({busy(use)})" for use in most]
-        lines.append(f"Its busiest resource: {'; then '.join(parts)}.")
+        lines.append(f"Its busiest resource{alone}: {'; then '.join(parts)}.")
     shares = [
         f"{_activity(name)} {_percent(part)}" for name, part in bound.shares if part >= _SHARE
     ]
-    return [*lines, f"The workers' time: {', '.join(shares)}."]
+    return [*lines, f"The workers' time{alone}: {', '.join(shares)}."]
 
 
 def effort(plan: Plan) -> str:
@@ -366,6 +367,8 @@ def _reaches(plan: Plan, one: Judgement, of: Standing) -> str:
             f"{amount(one.target, one.surely)} ({of.replications} replications)"
         )
     off = f"{_percent(-average)} " if one.bound else ""
+    if one.target in SHARES and one.bound:
+        off = f"{digits(-100 * average * one.bound)} points "
     side = "below" if BOUNDS[one.target].at_least else "above"
     return f"reaches {amount(one.target, one.mean)}, {off}{side} {amount(one.target, one.bound)}"
 
@@ -399,7 +402,11 @@ def _spare(one: Judgement) -> str:
     gap = margin(one)
     if not one.bound:
         return "met" if gap >= 0 else "missed"
-    return f"{_percent(gap)} to spare" if gap >= 0 else f"{_percent(-gap)} short of it"
+    much = _percent(abs(gap))
+    if one.target in SHARES:
+        sure = "surely " * (one.surely != one.mean)
+        much = f"{sure}{digits(100 * abs(gap) * one.bound)} points"
+    return f"{much} to spare" if gap >= 0 else f"{much} short of it"
 
 
 def _gap(one: Judgement) -> float:

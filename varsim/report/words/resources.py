@@ -70,6 +70,13 @@ def resource(use: Use) -> str:
         rank = named(use).removeprefix("worker ")
         whose = f"the links of workers {rank}" if _many(use) else f"worker {rank}'s link"
         return f"{whose}, {_way(use)}"
+    if use.kind == "shared" and use.name.endswith((" up", " down")):  # where hosts fail: not dead
+        whose = (
+            f"links of {named(use).replace(' ', 's ', 1)}"
+            if _many(use)
+            else f"link of {named(use)}"
+        )
+        return f"the {whose}, {_way(use)}"
     return use.name
 
 

@@ -26,7 +26,7 @@ from varsim.study.goodput import INTERVAL, INTERVALS, KEPT, metrics
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
-from varsim.study.verdict import Ranking, ranked
+from varsim.study.verdict import CLOSE, Ranking, ranked
 
 SPEED: Final = "examples/s"
 SPEED_KEPT: Final = "examples/s kept"
@@ -84,8 +84,11 @@ def notes(table: Table) -> list[str]:
         )
     exact = [row for row in rows if not row.random[1]]
     if exact:
-        which = "All rows are" if len(exact) == len(table.rows) else f"{len(exact)} rows are"
-        found.append(f"{which} exact: nothing in these runs is random, so each was run once.")
+        which = f"{len(exact)} rows are exact"
+        if len(exact) in (1, len(table.rows)):
+            which = "1 row is exact" if len(exact) == 1 else "All rows are exact"
+        each = "it" if len(exact) == 1 else "each"
+        found.append(f"{which}: nothing in these runs is random, so {each} was run once.")
     for row in table.failed[:3]:
         where = table.told(row)
         found.append(
@@ -285,7 +288,25 @@ def _at_its_best(table: Table, row: Row) -> str:
         lambda index: table.told(rows[index], idle),
         lambda index: _rate(rows[index]),
     )
-    return f"{text} ({no_effect})." if idle else f"{text}."
+    text = f"{text} ({no_effect})." if idle else f"{text}."
+    return text + _by_few(rows, ranking)
+
+
+def _by_few(rows: Sequence[Row], ranking: Ranking[int]) -> str:
+    """That rows are too close to call, though their intervals are apart: few runs are compared."""
+    best = rows[ranking.best]
+    own = best.estimates[_speed(best)]
+    for rival in ranking.of(CLOSE):
+        row = rows[rival.key]
+        other = row.estimates[_speed(row)]
+        apart = abs(own.mean - other.mean) > own.half_width + other.half_width
+        if apart and row.replications != best.replications:
+            few, many = sorted((row.replications, best.replications))
+            return (
+                f" Two points are compared over the replications that both have, here {few}; "
+                f"--replications {many} gives all of them as many."
+            )
+    return ""
 
 
 def _no_effect(paths: Sequence[str]) -> str:

@@ -25,6 +25,9 @@ _WORDS: Final = {
 }
 
 
+SHARES: Final = ("goodput", "wasted")  # apart by points, not by a share of a share
+
+
 def said(name: str, bound: float, loss: float | None) -> str:
     """A target in words: `throughput at least 4,000 examples/s`."""
     sign = "at least" if BOUNDS[name].at_least else "at most"

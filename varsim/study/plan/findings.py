@@ -110,6 +110,9 @@ def _at(cell: Cell, speed: float) -> Cell:
     )
 
 
+_WRITE: Final = ("checkpoint", "write")  # the longer, the less is bought
+
+
 class Free(NamedTuple):
     """Something without a price: what it is called, what the answer has of it, how to price it."""
 
@@ -133,10 +136,10 @@ def unpriced(found: Found) -> list[Free]:
         free.append(Free("parameter servers", f"{own.servers}", "give prices.server_hour"))
     for index in question.unpriced:
         quantity = question.quantities[index]
-        least = quantity.dimension in RATES and not any(
-            _number(one, index) < _number(best.cell, index) for one in others
-        )
-        if least:
+        own_number, of_others = _number(best.cell, index), [_number(one, index) for one in others]
+        if quantity.dimension in RATES and own_number <= min(of_others, default=own_number):
+            continue
+        if quantity.place == _WRITE and own_number >= max(of_others, default=own_number):
             continue
         if any(_apart_in(quantity, one, best.cell, question.quantities) for one in others):
             price = "server_hour" if quantity.place[1] == "server_update" else "device_hour"
