@@ -386,7 +386,7 @@ def test_a_resolved_trace_needs_no_file(folder: Path) -> None:
     [
         ("", "line 1: the header must be worker,seconds"),
         ("0,0.1\n", "line 1: the header must be worker,seconds"),
-        ("worker,seconds\n", "line 2: no step times"),
+        ("worker,seconds\n", "line 2: no times"),
         ("worker,seconds\n0,0.1\n0,fast\n", "line 3: 'fast' is not a number"),
         ("worker,seconds\n0,\n", "line 2: '' is not a number"),
         ("worker,seconds\n0,0.1\n\n0,-0.1\n", "line 4: seconds must be above 0"),
