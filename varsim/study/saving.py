@@ -33,7 +33,7 @@ def optimal_interval(scenario: Scenario, strategy: Strategy, rounds: float = 0.0
 def interval_chosen(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """INTERVAL of the run of one of the strategies; nothing where none is chosen."""
     strategy, saved = scenario.strategy(trace.strategy), scenario.checkpoint
-    if saved is None or saved.every != "optimal" or strategy.lives_apart:
+    if saved is None or saved.every != "optimal":
         return {}
     rounds = 0.0 if in_run(scenario.failures) else round_of(scenario, trace)
     found = optimal_interval(scenario, strategy, rounds)

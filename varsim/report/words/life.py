@@ -198,11 +198,9 @@ def _beyond(failures: RandomFailures) -> Iterator[str]:
     if failures.recorded is not None:
         known = [when for when, _, _ in failures.recorded.failures]
         if late := sum(when > horizon for when in known):
-            yield (
-                f"Of {len(known):,} recorded failures {late:,} "
-                f"{'comes' if late == 1 else 'come'} after the horizon of {_long(horizon)}, and "
-                "so not into these lives."
-            )
+            text = f"{late:,} {'comes' if late == 1 else 'come'} after the horizon of"
+            text += f" {_long(horizon)}, and so not into these lives."
+            yield f"Of {len(known):,} recorded failures {text}"
     for domain, law in failures.repairs:
         if law is not None and not law.is_random and law.expectation() >= horizon:
             yield (
@@ -216,14 +214,12 @@ def _never_saved(result: "Result") -> Iterator[str]:
     names = [
         one.mention
         for one in result.scenario.strategies
-        if not one.lives_apart
-        and (saved := result.scenario.checkpoint_of(one)) is not None
+        if (saved := result.scenario.checkpoint_of(one)) is not None
         and saved.stops > 0
         and not any(result.values(one.label, "life_checkpoint"))
     ]
-    if names:
-        assert result.scenario.checkpoint is not None
-        every = result.scenario.checkpoint.every
+    if names and (described := result.scenario.checkpoint) is not None:
+        every = described.every
         due = "the optimal interval" if every == "optimal" else _long(every)
         yield (
             f"No checkpoint of {joined(names)} was completed in any of these lives: one is due "
