@@ -218,9 +218,8 @@ def _never_saved(result: "Result") -> Iterator[str]:
         and saved.stops > 0
         and not any(result.values(one.label, "life_checkpoint"))
     ]
-    if names and (described := result.scenario.checkpoint) is not None:
-        every = described.every
-        due = "the optimal interval" if every == "optimal" else _long(every)
+    if names and (saved := result.scenario.checkpoint) is not None:
+        due = "the optimal interval" if saved.every == "optimal" else _long(saved.every)
         yield (
             f"No checkpoint of {joined(names)} was completed in any of these lives: one is due "
             f"after {due} of work."
