@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import resource
 import signal
 import subprocess
@@ -106,6 +107,9 @@ def test_results_go_to_stdout_and_carry_no_colours_into_a_pipe(small: Path) -> N
 def test_an_ascii_pipe_is_no_reason_to_fail(small: Path) -> None:
     done = call("run", small, cwd=small.parent, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
+    assert re.search(r"^examples/s +[\d.]+ \+- \d", done.stdout, re.MULTILINE)
+    assert "-----" in done.stdout
+    assert "?" not in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(small: Path) -> None:
@@ -128,6 +132,16 @@ def test_output_that_cannot_be_written_is_one_line(small: Path) -> None:
 
 def test_closed_streams_are_no_bug(small: Path) -> None:
     assert shell("varsim check small.yaml >&- 2>&-; echo $?", small.parent).stdout == "0\n"
+    done = shell("varsim check - <&-; echo $?", small.parent)
+    assert (done.stdout, done.stderr) == (
+        "2\n",
+        "-: error: cannot be read: standard input is closed\n",
+    )
+
+
+def test_a_directory_that_was_removed_is_named(small: Path) -> None:
+    done = shell(f"mkdir here; cd here; rmdir ../here; varsim run {small}; echo $?", small.parent)
+    assert (done.stdout, done.stderr) == ("1\n", "varsim: the current directory no longer exists\n")
 
 
 def on_a_terminal(small: Path, **variables: str) -> str:
@@ -229,6 +243,40 @@ def test_a_signal_while_the_report_is_written_is_no_accident(
     time.sleep(later)
     assert next(going) in (said, "0 ")
     assert {path.name for path in reports.iterdir()} <= {"small"}
+
+
+# The command, with Ctrl-C when a module is imported or, without one, when arguments are parsed.
+INTERRUPTED = """
+import os, signal, sys
+from varsim.__main__ import main
+where = sys.argv.pop()
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def parse(self, *arguments, **keywords):
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+if where == "":
+    from varsim.cli.console import Group
+    Group.make_context = Interrupting.parse
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "varsim.cli.options", "", "varsim.study.experiment"])
+def test_an_interrupt_while_it_starts_is_one_line(small: Path, module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "check", "small.yaml", module],
+        cwd=small.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "varsim: interrupted\n")
 
 
 def cpu_seconds(*arguments: object) -> float:

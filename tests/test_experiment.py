@@ -1,5 +1,8 @@
 """Experiments from Python: a path, a text or a dict of any kind, and what the verbs return."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +181,54 @@ def test_sweeps_and_plans_are_checked_from_python_too() -> None:
     plan = varsim.load({**said(), "targets": targets, "plan": asked})
     assert isinstance(plan, PlanExperiment)
     assert [one.strategy.kind for one in plan.check()] == ["none", "on_write"]
+
+
+def test_one_change_or_strategy_may_stand_alone() -> None:
+    alone = varsim.load(said(), "seed=5", "on_write")
+    assert alone.scenario == varsim.load(said(), ["seed=5"], ["on_write"]).scenario
+    table = varsim.sweep(said(), "cluster.workers=2,3", strategies="none")
+    assert len(table.rows) == 2
+
+
+@pytest.mark.parametrize("nothing", [42, None])
+def test_what_is_no_scenario_is_refused(nothing: Any) -> None:
+    with pytest.raises(TypeError, match=f"a path, a text or a dict, not {nothing}"):
+        varsim.load(nothing)
+
+
+def test_names_that_are_not_ours_are_not_offered() -> None:
+    offered = {name for name in dir(varsim) if not name.startswith("_")}
+    assert set(varsim.__all__) - {"__version__"} <= offered
+    assert not offered & {"TYPE_CHECKING", "import_module"}
+
+
+def test_a_run_is_shown_in_a_line_and_asked_for_by_its_strategy() -> None:
+    result = varsim.run(said())
+    trace = result.trace("on_write")
+    made = f"{trace.global_step} updates in {trace.end / 1e9:g} s, {len(trace.gradient_rows)}"
+    assert repr(trace) == f"<Trace of on_write, replication 0: {made} gradients>"
+    with pytest.raises(ValueError, match="did you mean on_write"):
+        result.trace("on_wriet")
+
+
+def test_a_place_that_cannot_be_written_is_the_only_one_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = varsim.run(said())
+    missing = tmp_path / ("a" * 300)
+    with pytest.raises(OSError, match="too long") as caught:
+        result.save(missing)
+    assert str(caught.value).endswith(f": {str(missing)!r}")
+
+
+@pytest.mark.slow
+def test_the_page_about_python_is_typed(tmp_path: Path) -> None:
+    page = (HERE.parent / "docs/how_to/python.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "user.py").write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "user.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "Success" in done.stdout, done.stdout

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from pandas.testing import assert_frame_equal
 
 from varsim import inert
 from varsim.report import page
-from varsim.report.files.claim import NotARunError, check_target
+from varsim.report.files.claim import Kind, NotARunError, check_file, check_target
 from varsim.report.files.save import load_result, save
 from varsim.report.files.text_columns import fair_shares, nanoseconds, seconds_text
 from varsim.report.plots.gallery import PLOTS
@@ -344,6 +345,24 @@ def test_a_place_nobody_may_write_to_is_said_before_simulating(
     monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)  # root may everything
     with pytest.raises(NotARunError, match="no permission to write in"):
         check_target(tmp_path / "new" / "run")
+
+
+@pytest.mark.parametrize("kind", ["training", "sweep"])
+def test_an_older_report_that_is_protected_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "run")
+    with pytest.raises(NotARunError, match=re.escape(f"to write in {tmp_path / 'run'}")):
+        check_target(tmp_path / "run", kind)
+
+
+def test_a_file_nobody_may_write_is_said_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
+    with pytest.raises(NotARunError, match=r"no permission to write .*tuned\.yaml"):
+        check_file(tmp_path / "tuned.yaml", "# made", "varsim tune")
 
 
 def test_spans_beyond_the_cap_are_left_out_and_it_is_said(tmp_path: Path) -> None:

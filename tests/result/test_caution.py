@@ -14,6 +14,7 @@ from varsim.report.words.phrases import digits, plus_minus
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import simulate
+from varsim.study.statistics import Estimate
 from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
@@ -331,3 +332,26 @@ plan:
         assert "with 95 % certainty at least" in printed
         assert " guess" not in printed
         assert json.loads((tmp_path / "out" / "plan.json").read_text())["guess"] is None
+
+
+def test_numbers_too_long_to_read_have_an_exponent() -> None:
+    assert plus_minus(Estimate(1.5e17, 1.4e17, 1.6e17, 3)) == "1.50e+17 ± 1.00e+16"
+    assert digits(123_456_789_012_345.0) == "123,456,789,012,345"
+    assert digits(-2e40) == "-2.00e+40"
+    assert digits(float("inf")) == "inf"
+
+
+@pytest.mark.parametrize("rate", [1e40, 1e80, 1e100])
+def test_training_that_diverges_is_told_without_a_warning(rate: float) -> None:
+    """Losses of up to 1e300 or beyond all floats: neither their squares nor numpy are news."""
+    given = scenario(
+        {"kind": "local_sgd", "period": 2},
+        cluster={"compute": {"kind": "exponential", "mean": 0.01}},
+        problem={"kind": "linear_regression", "features": 4},
+        optimizer={"learning_rate": rate},
+        replications=2,
+    )
+    result = simulate(given)
+    said = result.answer() + "".join(result.notes)
+    assert "at learning rate 1e+" in said
+    assert "try a smaller one" in said

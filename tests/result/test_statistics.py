@@ -124,3 +124,11 @@ def test_latest_is_what_a_search_by_hand_finds(moments: list[int], grid: list[in
     for point, value in zip(grid, found.tolist(), strict=True):
         before = [index for index, moment in enumerate(moments) if moment <= point]
         assert value == before[-1] if before else math.isnan(value)
+
+
+def test_the_interval_of_losses_whose_squares_no_float_can_hold() -> None:
+    # A power of two scales a float exactly, so nothing else may change.
+    scale = 2.0**1000
+    small, large = interval([1.0, 2.0, 3.0]), interval([1.0 * scale, 2.0 * scale, 3.0 * scale])
+    assert large == (*(part * scale for part in small[:3]), 3, "")
+    assert large.half_width == pytest.approx(T_2 / math.sqrt(3) * scale, rel=1e-4)

@@ -1,6 +1,7 @@
 """The command line: parses, calls, prints; results to stdout, progress and complaints to stderr."""
 
 import atexit
+import codecs
 import gc
 import os
 import sys
@@ -19,12 +20,14 @@ from varsim.cli import tune as tuning
 from varsim.cli.console import (
     DONE,
     ITEM,
+    PLAIN,
     Group,
     Stopped,
     Stopper,
     bundled_quickstart,
     complain,
     flush,
+    plain,
     write,
     write_prose,
 )
@@ -334,9 +337,10 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by whoever started us: `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         with suppress(AttributeError):
-            getattr(sys, name).reconfigure(errors="replace")
-    with Stopper():
-        app()
+            getattr(sys, name).reconfigure(errors=PLAIN)
+    codecs.register_error(PLAIN, plain)
+    with Stopper() as stopper:
+        app(obj=stopper)
 
 
 def _loaded(file: Path, sets: Iterable[str], strategies: Iterable[str] = ()) -> "AnyExperiment":

@@ -29,6 +29,8 @@ USAGE: Final = 2
 OUT_OF_BOUNDS: Final = 3
 SIGNALLED: Final = 128
 
+PLAIN: Final = "varsim.plain"  # name of `plain` among the handlers of codecs
+
 ITEM: Final = 15  # columns before what a line of a description says
 
 
@@ -38,6 +40,8 @@ class Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; whatever goes wrong becomes one message and an exit code."""
         try:
+            if ctx.obj is not None:
+                ctx.obj.begin()
             value = super().invoke(ctx)
             flush()
         except BrokenPipeError:
@@ -70,14 +74,21 @@ class Stopped(KeyboardInterrupt):
 
 
 class Stopper:
-    """Ctrl-C and SIGTERM end the command alike; a second one does not disturb the clean-up."""
+    """Ctrl-C and SIGTERM end the command alike; a second one does not disturb the clean-up.
+
+    Until it begins there is nothing to clean up, and nobody who would tell of the exception.
+    """
 
     PATIENCE = 2.0
 
     def __init__(self) -> None:
         self._last = -self.PATIENCE
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "Stopper":
+        return self
+
+    def begin(self) -> None:
+        """From now on a signal raises Stopped."""
         sys.unraisablehook = self._insist
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and & leave it
@@ -132,6 +143,16 @@ def flush() -> None:
         sys.stdout.flush()
 
 
+def plain(error: UnicodeError) -> tuple[str, int]:
+    """For a codec that lacks them: the signs of tables as others, and ? for the rest."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
+
+
+_PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-"}
+
+
 def complain(text: str) -> None:
     """A line to stderr; where nobody can be told, nobody is."""
     with suppress(OSError):
@@ -165,6 +186,8 @@ def named(error: OSError, verb: str) -> str:
     """What the system says, without its number: `cannot write reports/a: No space left`."""
     if error.strerror is None:
         return str(error)
+    if isinstance(error, FileNotFoundError) and not error.filename:
+        return "the current directory no longer exists"
     return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else error.strerror
 
 

@@ -35,6 +35,7 @@ Ts = TypeVarTuple("Ts")
 _TOO_LONG: Final = "the end of time"
 _TOO_MANY: Final = "failures"
 _NOTHING: Final[Batches] = np.empty(0)  # a batch where no gradient is worked out
+_diverging = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # numpy need not warn
 
 
 class DeadlockError(Exception):
@@ -277,18 +278,16 @@ class Job:
         self.clock.call_after(events, lambda: self._end("events"))
 
     @uncollected()
+    @_diverging
     def run(self, label: str) -> Trace:
         """Run until the stop rule holds, or the run stands still.
 
         A run that stands still ends then, or lasts until the time at which it would be stopped.
         Raises TooLongError if the clock cannot count as far as that.
         """
-        limit = self._stop.time
-        if limit is None or limit * 1e9 > END_OF_TIME:
+        if (limit := self._stop.time) is None or limit * 1e9 > END_OF_TIME:
             self.clock.call_last(END_OF_TIME, self._clock_ends)
-        # Training may diverge; then the loss says so, and numpy need not.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.clock.run_until_stopped()
+        self.clock.run_until_stopped()
         if self.stopped_by == _TOO_LONG:
             raise TooLongError(
                 f"{label}: after 146 years (2^62 ns), as far as the clock counts, the run has made "
@@ -300,11 +299,9 @@ class Job:
                 f"{label}: after {MOST:,} failures the run has made {self.global_step:,} updates "
                 "and is not over: make failures rarer (failures.of), or stop the run earlier"
             )
-        standstill, last = None, self.clock.time
-        if not self.stopped_by:
-            standstill = self._stands_still(label)
-        end = self.clock.time
-        recorder, ledger = self.recorder, self.ledger
+        last = self.clock.time
+        standstill = None if self.stopped_by else self._stands_still(label)
+        end, recorder, ledger = self.clock.time, self.recorder, self.ledger
         model_lost = self.failures.nobody_left()
         if model_lost and self.failures.random:  # all will begin from the start
             self.failures.copies_lost()
@@ -348,6 +345,7 @@ class Job:
         )
         return trace if self._interruptions is None else self._interruptions.accounted(trace)
 
+    @_diverging
     def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
         """Run until a moment (ns) instead: what every link has carried by then, and `Trace.sent`.
 
@@ -355,8 +353,7 @@ class Job:
         passed when it deadlocked, only the same run once more can tell.
         """
         self.clock.call_last(time, self.clock.stop)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.clock.run_until_stopped()
+        self.clock.run_until_stopped()
         return self._carried(time)
 
     def _carried(self, end: int) -> tuple[list[LinkRow], float]:

@@ -315,6 +315,10 @@ class Trace:
     # in which it began.
     send_rows: Rows = field(default_factory=lambda: Rows(len(Span._fields)))
 
+    def __repr__(self) -> str:
+        made = f"{self.global_step:,} updates in {self.end / 1e9:g} s, {len(self.gradient_rows):,}"
+        return f"<Trace of {self.strategy}, replication {self.replication}: {made} gradients>"
+
     @property
     def undone(self) -> bool:
         """Whether anything that was done is not in the model any more."""

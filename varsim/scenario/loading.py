@@ -222,7 +222,7 @@ def read_text(path: Path) -> str:
             if stat.S_ISDIR(status.st_mode):
                 raise refused(f"this is a folder{_offers(path)}")
             if not stat.S_ISREG(status.st_mode):
-                raise refused("this is not an ordinary file")
+                raise refused("this is not an ordinary file; what is piped in is read from -")
             with path.open("rb") as file:
                 content = file.read(LARGEST_TEXT + 1)
     except FileNotFoundError:
@@ -249,6 +249,8 @@ def read_text(path: Path) -> str:
 @cache
 def _piped() -> bytes:
     """Content of standard input, which can be read only once."""
+    if sys.stdin is None:  # closed by whoever started us
+        raise OSError("standard input is closed")
     return sys.stdin.buffer.read(LARGEST_TEXT + 1)
 
 

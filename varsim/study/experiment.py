@@ -247,14 +247,15 @@ AnyExperiment: TypeAlias = Training | Program | SweepExperiment | PlanExperiment
 Source: TypeAlias = "ScenarioSource | Loaded | AnyExperiment"
 
 
-def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> AnyExperiment:
+# To a type checker a file holds training; whoever knows better (AnyExperiment) need not argue.
+def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Training | Any:
     """The experiment of a file, of a text, or of a dict that says the same.
 
     Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
     labels. Raises ScenarioError with everything that is wrong, each with its place.
     """
     if isinstance(given, str | Path | Mapping):
-        given = read(given, sets, strategies)
+        given = read(given, _each(sets), _each(strategies))
     elif sets or strategies:
         raise ValueError("sets and strategies are for what is read: a file, a text or a dict")
     if isinstance(given, Scenario):
@@ -267,7 +268,11 @@ def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()
         return SweepExperiment(given, tuple(strategies))
     if isinstance(given, Question):
         return PlanExperiment(given)
-    return Program(given) if isinstance(given, VariablesScenario) else given
+    if isinstance(given, VariablesScenario):
+        return Program(given)
+    if not isinstance(given, AnyExperiment):
+        raise TypeError(f"a scenario is a path, a text or a dict, not {given!r}")
+    return given
 
 
 def run(
@@ -277,7 +282,7 @@ def run(
     strategies: Sequence[str] = (),
     jobs: int = 1,
     progress: Progress | None = None,
-) -> "Result | VariablesResult | Table | Plan":
+) -> "Result | Any":
     """What comes of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
     return load(given, sets, strategies).run(jobs, progress)
 
@@ -301,6 +306,7 @@ def sweep(
     from varsim.scenario.sweep.loading import sweep_of_text
 
     text, name, folder, _ = Document.of(given)
+    sets, strategies = _each(sets), _each(strategies)
     asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
     where = None if directory is None else Path(directory)
     return SweepExperiment(asked, tuple(strategies)).run(jobs, progress, where)
@@ -320,9 +326,14 @@ def plan(
     from varsim.scenario.plan import question_of_text
 
     text, name, folder, _ = Document.of(given)
-    asked = question_of_text(text, name, folder, sets, minimize, strategies)
+    asked = question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
     where = None if directory is None else Path(directory)
     return PlanExperiment(asked).run(jobs, progress, where)
+
+
+def _each(given: Sequence[str]) -> Sequence[str]:
+    """A text is one, not its letters."""
+    return (given,) if isinstance(given, str) else given
 
 
 def explain(

@@ -123,6 +123,7 @@ class Result(Told):
 
     def trace(self, strategy: str, replication: int = 0) -> Trace:
         """The run of one strategy in one replication."""
+        known("strategy", strategy, self.strategies)
         return self.traces[self.strategies.index(strategy) * self.replications + replication]
 
     def values(self, strategy: str, metric: str) -> list[float]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 _LARGEST = 700.0  # logarithm of an end of an interval; of a larger one there is no number
+_SQUARED = 2.0**500  # a float holds the square of this: larger losses are those that diverge
 
 
 class Estimate(NamedTuple):
@@ -60,6 +61,10 @@ def interval(values: Sequence[float], *, comparisons: int = 1, exact: bool = Fal
         return Estimate(finite[0], math.nan, math.nan, 1)
     if min(finite) == max(finite):
         return Estimate(finite[0], finite[0], finite[0], count)
+    if max(map(abs, finite)) > _SQUARED:
+        small = interval([value / _SQUARED for value in finite], comparisons=comparisons)
+        mean, low, high = (part * _SQUARED for part in small[:3])
+        return Estimate(mean, low, high, count)
     mean = math.fsum(finite) / count
     variance = math.fsum((value - mean) ** 2 for value in finite) / (count - 1)
     half = student_t(count - 1, comparisons) * math.sqrt(variance / count)

@@ -126,6 +126,8 @@ def check_target(directory: Path, *kinds: Kind) -> None:
                 raise NotARunError(
                     f"{path} is {what}; it is left alone: name another directory, or move it away"
                 )
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise NotARunError(f"no permission to write in {directory}")
     if directory.exists() and not set(kinds) & set(RUN):
         return  # only runs are put in the place of a directory
     above = next((path for path in directory.resolve().parents if path.exists()), Path("/"))
@@ -196,6 +198,8 @@ def check_file(path: Path, mark: str, by: str) -> None:
         raise NotARunError(f"{path} already exists, and was not written by {by}: name another file")
     if not path.resolve().parent.is_dir():
         raise NotARunError(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.resolve().parent, os.W_OK):
+        raise NotARunError(f"no permission to write {path}")
 
 
 def put_into(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
@@ -217,7 +221,8 @@ def put_into(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
             shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         if error.strerror is not None:  # said of what the caller knows
-            error.filename, error.filename2 = str(directory), None
+            error.filename = str(directory)
+            del error.filename2
         raise
     return filled
 

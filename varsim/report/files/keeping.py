@@ -63,7 +63,8 @@ def put(directory: Path, fill: Callable[[Path], T]) -> T:
         _put_in_place(partial, target, previous)
     except OSError as error:
         if error.strerror is not None:  # said of what the caller knows, not of a file on its way
-            error.filename, error.filename2 = str(directory), None
+            error.filename = str(directory)
+            del error.filename2
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)

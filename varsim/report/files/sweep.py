@@ -61,7 +61,8 @@ def put(path: Path, text: str) -> None:
         partial.replace(path)
     except OSError as error:
         if error.strerror is not None:
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            del error.filename2
         raise
     finally:
         with suppress(OSError):

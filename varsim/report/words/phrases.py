@@ -18,6 +18,7 @@ _ABSURD: Final = 1e6  # times the number, an interval of any of them says nothin
 _NOTHING: Final = " ± ?"  # instead of an interval that says nothing
 _APART: Final = math.log(1.5)  # of means that nobody would call close
 _TOLD_BY_FEW: Final = "cannot be told from two replications"
+_LONG: Final = 1e15  # from here on, as a loss that diverges, numbers are written with an exponent
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
@@ -43,11 +44,11 @@ def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
     if says_nothing(found):
         return f"{mean:,.{_decimals(mean, math.nan)}f}{_NOTHING}{unit and ' '}{unit}"
     decimals = _decimals(mean, half)
-    shown = "" if math.isnan(half) else f"{half:,.{decimals}f}"
+    shown = "" if math.isnan(half) else _written(half, decimals)
     width = f" ± {shown}" if shown.strip("0.") else ""
     if half > abs(mean):  # two digits of what would look like 0
         decimals = max(decimals, 1 - _magnitude(mean))
-    return f"{mean:,.{decimals}f}{width}{unit and ' '}{unit}"
+    return f"{_written(mean, decimals)}{width}{unit and ' '}{unit}"
 
 
 def time(found: Estimate | float) -> str:
@@ -66,7 +67,7 @@ def lasting(found: Estimate) -> str:
 
 def digits(value: float) -> str:
     """Three digits, or all of them before the point."""
-    return f"{value:,.{max(0, 2 - _magnitude(value))}f}"
+    return _written(value, max(0, 2 - _magnitude(value)))
 
 
 def factor(value: float) -> str:
@@ -242,6 +243,10 @@ def _decimals(mean: float, half: float) -> int:
         return max(0, min(1 - _magnitude(half), 4 - _magnitude(mean)))
     exact = mean == round(mean) and abs(mean) < 1e6
     return 0 if exact else max(0, 3 - _magnitude(mean))
+
+
+def _written(value: float, decimals: int) -> str:
+    return f"{value:.2e}" if _LONG <= abs(value) < math.inf else f"{value:,.{decimals}f}"
 
 
 def _magnitude(value: float) -> int:
