@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import resource
+import re
 import signal
 import subprocess
 import sys
@@ -189,8 +190,14 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
+PROGRESS = re.compile(r"varsim: .* (runs, about \d+ s left|done after \d+ s)\n")
+
+
 def stopped(small: Path, number: signal.Signals, jobs: int, steps: int) -> Iterator[str]:
-    """Run, send a signal where the generator is asked to go on, yield what stderr then holds."""
+    """Run, send a signal where the generator is asked to go on, yield what stderr then holds.
+
+    But for its progress, which is told on a busy machine.
+    """
     process = subprocess.Popen(
         [*VARSIM, "run", "small.yaml", "--set", f"stop.global_steps={steps}", "--jobs", str(jobs)],
         cwd=small.parent,
@@ -209,7 +216,7 @@ def stopped(small: Path, number: signal.Signals, jobs: int, steps: int) -> Itera
     while processes_of(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert processes_of(process.pid) == []
-    yield f"{process.returncode} {stderr}"
+    yield f"{process.returncode} {PROGRESS.sub('', stderr)}"
 
 
 STOPS = [(signal.SIGINT, "130 varsim: interrupted\n"), (signal.SIGTERM, "143 varsim: terminated\n")]
