@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import resource
-import re
 import signal
 import subprocess
 import sys
