@@ -258,6 +258,16 @@ def test_it_draws_again_and_makes_room(
     assert_same(fast(run), trace)
 
 
+@pytest.mark.parametrize("few", [1, 7, 1000])
+def test_it_is_the_same_however_often_the_loop_is_left(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals are handled, and other threads run, whenever it is."""
+    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
+    for strategy in STRATEGIES:
+        assert compare(tied(strategy, parameter_servers=2, placement="round_robin"))
+
+
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_machine_code_gives_the_same() -> None:
     """Making it takes some seconds the first time; it is kept in the user's cache."""

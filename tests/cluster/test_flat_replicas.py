@@ -1,6 +1,8 @@
 """All-reduces event by event on the engine for times alone: links on which messages meet, drops."""
 
 import random
+import signal
+import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,8 +15,10 @@ from invariants import drawing
 from pydantic import ValidationError
 
 from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.mirrored import MirroredRun
 from varsim.cluster.flat.reduced import ReducedRun
+from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -225,6 +229,74 @@ def test_machine_code_gives_the_same() -> None:
             compare(tied(strategy, "racks", **cluster), interpreted=False)
             compare(tied(strategy, "fair", **cluster), interpreted=False)
     compare(tied(DROPS[0], "apart"), interpreted=False)
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One more for every call of the loop, from now on."""
+    calls: list[None] = []
+
+    def counted(*memory: Any) -> None:
+        calls.append(None)
+        reduce_on(*memory)
+
+    code = {**INTERPRETED, reduce_on: counted}
+    monkeypatch.setattr("varsim.cluster.flat.run.INTERPRETED", code)
+    return calls
+
+
+@pytest.mark.parametrize("few", [1, 7, 1000])
+@pytest.mark.parametrize("network", ["racks", "fair"])
+def test_it_is_the_same_however_often_the_loop_is_left(
+    network: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals are handled, and other threads run, whenever it is."""
+    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
+    left = count_calls(monkeypatch)
+    for strategy in STRATEGIES:
+        trace = compare(tied(strategy, network))
+        assert len(left) > 0.9 * trace.heap_events // few  # some are not served before it ends
+        left.clear()
+    compare(tied(DROPS[0], "apart"))
+
+
+def test_the_rates_of_a_mesh_count_as_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting them takes as long as many events."""
+    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", 100)
+    left = count_calls(monkeypatch)
+    trace = compare(tied(STRATEGIES[2], "fair", workers=12))
+
+    assert len(left) > 2 * trace.heap_events / 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_signal_does_not_wait_for_the_end_of_machine_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The run would take half a minute, of which nothing returns to Python by itself."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    nodes = {**NETWORKS["nodes"], "workers_per_node": 8, "sharing": "fair"}
+    monkeypatch.setitem(NETWORKS, "many", nodes)
+    strategy = {"collective": "hierarchical", "ranks_per_group": 8}
+    law = {"kind": "exponential", "mean": 0.01}
+    scenario = tied(strategy, "many", {"global_steps": 50}, workers=512, compute=law)
+    made = flat_run(scenario, scenario.strategies[0], 0)
+    flat_run(scenario, scenario.strategies[0], 0, 100).trace("machine code is there")
+    before = signal.signal(signal.SIGALRM, interrupted)
+    try:
+        begun = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 2.0)
+        with pytest.raises(KeyboardInterrupt):
+            made.trace("on_write")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert time.monotonic() - begun < 3.5
 
 
 def test_too_many_micro_batches_are_left_to_the_other() -> None:

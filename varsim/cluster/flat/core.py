@@ -35,8 +35,9 @@ _LOCK = int(Phase.LOCK)
 
 
 def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
-    """Serve events until the run is over, or wants more draws or more room."""
-    while m[at.HALT] == 0:
+    """Serve events until the run is over, wants more draws or more room, or for some time."""
+    while m[at.HALT] == 0 and m[at.PATIENCE] > 0:
+        m[at.PATIENCE] -= 1
         if m[at.HOLE]:
             close(m, heap)
         if m[at.EVENTS] == 0:

@@ -16,6 +16,7 @@ Floats: TypeAlias = list[float]
     NOW,  # ns
     NUMBER,  # of the next event
     HALT,  # why the loop is left; 0 while it goes on
+    PATIENCE,  # how much more it does before it is left all the same: events, rates of the mesh
     STOPPED_BY,  # 0 while the run goes on
     STALE,  # events on the heap that nobody waits for any more
     STEP,  # global_step
@@ -69,7 +70,7 @@ Floats: TypeAlias = list[float]
     SENDING_TIME,  # of all replicas (ns), and the part of it in which they compute
     HIDDEN_TIME,
     GATHERED,  # whether all have joined a reduction whose ends are asked for
-) = range(56)
+) = range(57)
 # Scalars that do not.
 (
     STRATEGY,
@@ -142,7 +143,7 @@ Floats: TypeAlias = list[float]
     RECORDS_SENDS,
     FORESEEN,  # whether it is known when a reduction ends as all have joined it
     SCALARS,
-) = range(56, 126)
+) = range(57, 127)
 
 # A worker.
 (

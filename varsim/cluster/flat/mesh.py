@@ -122,6 +122,7 @@ def next_mark(m: Ints, reals: Floats) -> int:
     """When the next mark of a flow of the mesh is due (ns)."""
     if m[at.MESH_SIZE] == 0:
         return at.FOREVER
+    m[at.PATIENCE] -= m[at.MESH_SIZE]
     due = inf
     for place in range(m[at.MESH_FLOWS], m[at.MESH_FLOWS] + m[at.MESH_SIZE]):
         due = min(due, reals[m[m[place] + at.FLOW_REALS] + at.DUE_AT])
@@ -150,6 +151,7 @@ def fill(m: Ints, reals: Floats) -> None:
         m[waiting + place] = m[m[at.MESH_FLOWS] + place]
     left = m[at.MESH_SIZE]
     while left:
+        m[at.PATIENCE] -= left
         for place in range(links, links + used):
             link, own = m[place], m[m[place] + at.LINK_REALS]
             m[link + at.DISCONTENT] = 0

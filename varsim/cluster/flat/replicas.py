@@ -24,8 +24,9 @@ _COMPUTE, _BARRIER, _WRITE = int(Phase.COMPUTE), int(Phase.BARRIER), int(Phase.W
 
 
 def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
-    """Serve events until the run is over, or wants more draws or more room."""
-    while m[at.HALT] == 0:
+    """Serve events until the run is over, wants more draws or more room, or for some time."""
+    while m[at.HALT] == 0 and m[at.PATIENCE] > 0:
+        m[at.PATIENCE] -= 1
         if m[at.HOLE]:
             close(m, heap)
         now, what = heap[0], heap[2]

@@ -44,6 +44,8 @@ _IN_LOG: Final = 7
 _MOST_KEPT: Final = 500_000
 # Transfers over fair links, or messages, of all workers.
 _MOST_TRANSFERS: Final = 1_000_000
+# What machine code does until signals are handled and other threads run: at most about 0.1 s.
+_SLICE: Final = 500_000
 
 
 class FlatRun(ABC):
@@ -118,10 +120,13 @@ class FlatRun(ABC):
         rows = Record(self._workers)
         reader = Reader(code[decode], rows, self._workers)
         while True:
+            self._m[at.PATIENCE] = _SLICE
             code[self._advance](self._m, self._reals, self._log, self._heap)
             if self._m[at.GATHERED]:
                 self._let_end(code)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
+            if why == 0:
+                continue
             if why == at.STANDSTILL:
                 raise NotCoveredError("it deadlocks, or never ends")
             if why == at.CROWDED:  # once more from the beginning, with more room
