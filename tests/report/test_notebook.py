@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from typer.testing import CliRunner
 
 import varsim
+from tests.browsing import chromium
 from varsim.cli.app import app
+from varsim.report.training import comparison
 from varsim.study.experiment import Training
 from varsim.study.result import Result
 
@@ -76,6 +78,37 @@ def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> No
     variables = varsim.run(ROOT / "scenarios/metric_sum.yaml")
     with pytest.raises(ValueError, match="no timeline of workers"):
         variables.timeline()
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_the_frame_of_the_timeline_shows_all_of_it(result: Result, tmp_path: Path) -> None:
+    many = varsim.load(SMALL).replace("cluster.workers", 24).run()  # type: ignore[union-attr]
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html>{many.timeline()._repr_html_()}")  # type: ignore[union-attr]
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": 900, "height": 900})
+        shown.goto(notebook.as_uri())
+        story = shown.frame_locator("iframe").locator(".player-story")
+        assert story.inner_text().startswith("At 0 s:")
+        shown.wait_for_timeout(200)
+        frame, told = shown.locator("iframe").bounding_box(), story.bounding_box()
+    assert 640 < told["y"] + told["height"] <= frame["y"] + frame["height"]
+
+
+def test_a_result_is_shown_with_a_column_per_strategy(result: Result) -> None:
+    html = result._repr_html_()
+    answer, table = html.index(escape(result.answer())[:40]), html.index("<table")
+    assert answer < table < html.index(escape(result.notes[0])[:40])
+    head = re.findall("<th>(.*?)</th>", html)[: len(result.strategies) + 1]
+    assert head == ["strategy", *result.strategies]
+
+
+def test_a_table_leaves_out_what_no_strategy_has(result: Result) -> None:
+    assert "final loss" in result.table()
+    assert "final accuracy" not in result.table(), "of a quadratic"
+    page = [row.label for row in comparison(result).rows]
+    assert ("final loss" in page, "final accuracy" in page) == (True, False)
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest(result: Result) -> None:

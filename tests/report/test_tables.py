@@ -1,13 +1,17 @@
 """Tables of a page that one works with: sorted, asked what they say, drawn as points."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.markers import MarkerStyle
 
 from tests.browsing import chromium
 from varsim.report import page
+from varsim.report.plots.looks import MARKERS
 from varsim.report.report import Media, Report, Row, Source, Table, Text
 
 ROWS = [
@@ -56,6 +60,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     page.write(told, folder)
     return folder / "report.html"
+
+
+def directions(corners: Iterable[Any]) -> list[float]:
+    """In which directions the corners of a mark lie, in degrees."""
+    return sorted((math.degrees(math.atan2(y, x)) + 1) % 360 for x, y in corners)
 
 
 def test_scripts_of_a_page_stay_small() -> None:
@@ -130,6 +139,38 @@ class TestInABrowser:
         assert "0.4 to 0.6" in shown.locator(".tip").inner_text()
         shown.keyboard.press("Escape")
         assert not shown.locator(".tip").is_visible()
+
+    def test_a_point_has_the_mark_of_its_strategy_in_the_pictures(self, tmp_path: Path) -> None:
+        names = [f"s{index}" for index in range(len(MARKERS))]
+        # The table begins with the last strategy.
+        rows = [(name, {"x": str(at), "y": "1"}) for at, name in enumerate(reversed(names))]
+        table = Table.of(rows, "strategy", caption="Rows", axes=("x", "y"), on=Media.PAGE)
+        told = Report(
+            "sweep",
+            "marks",
+            (),
+            (),
+            (Text(("Rows",), "heading", name="rows", on=Media.PAGE), table),
+            {"varsim": "1"},
+            alternatives=dict.fromkeys(names, "asynchronous"),
+            source=Source("", "", "", ""),
+        )
+        page.write(told, tmp_path)
+        with chromium() as browser:
+            shown = browser.new_page()
+            shown.goto((tmp_path / "report.html").as_uri())
+            points = shown.locator(".points [role=button]")
+            drawn = points.evaluate_all("all => all.map((one) => one.getAttribute('d'))")
+        for path, marker in zip(reversed(drawn), MARKERS, strict=True):
+            corners = [tuple(map(float, one.split(","))) for one in path[1:-1].split("L")]
+            own = MarkerStyle(marker)
+            there = own.get_transform().transform(np.asarray(own.get_path().vertices)[:-1])
+            if marker == "o":
+                assert len(corners) == 24
+            else:
+                assert directions((x, -y) for x, y in corners) == pytest.approx(
+                    directions(there), abs=16
+                ), marker
 
     def test_rows_are_points_on_axes_of_ones_choice_and_open_their_row(self, shown: Any) -> None:
         points = shown.locator(".points [role=button]")

@@ -102,7 +102,9 @@ class Told(Shown):
         return page
 
     def _repr_html_(self) -> str:
-        lines = [*self.answer().splitlines(), *self.notes]
-        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        def said(lines: Iterable[str]) -> str:
+            return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+
         name = html.escape(cast(Any, self).scenario.name)
-        return f"<h4>{name}</h4>{self.table().to_html()}{sentences}"
+        table = self.table().T.to_html()  # on its side: alternatives are few, numbers are many
+        return f"<h4>{name}</h4>{said(self.answer().splitlines())}{table}{said(self.notes)}"

@@ -53,6 +53,12 @@
     return use.load;
   };
 
+  // A number in the room left of a panel.
+  const round = (value) => {
+    const text = `${Number(value.toPrecision(3))}`;
+    return text.length > 7 ? value.toExponential(2) : text;
+  };
+
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
   const view = { from: 0, to: data.end, cursor: 0, chosen: null, playing: 0 };
 
@@ -334,7 +340,7 @@
   }
 
   function curve({ of, high, low, top }) {
-    const round = (value) => Number(value.toPrecision(3)), y = (value) => top + CURVE - ((value - low) / (high - low || 1)) * CURVE;
+    const y = (value) => top + CURVE - ((value - low) / (high - low || 1)) * CURVE;
     const end = heading("loss", colors.faint, top, "");
     let right = width - RIGHT; // of the values at the cursor, in the order and colours of the legend
     for (const one of [...of].reverse()) {

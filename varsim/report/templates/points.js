@@ -16,13 +16,12 @@ function points(table) {
   });
   box.insertAdjacentHTML("beforeend", '<svg role="group" aria-label="Every row of the table below, a point each"></svg>');
   const svg = box.lastChild;
-  // Circle, square, triangle, diamond and triangle upside down: corners, and where the first is.
-  const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1]];
-  const shape = ([corners, turn], size) => `M${[...Array(corners)].map((_, i) => {
-    const angle = Math.PI * (turn + (2 * i) / corners);
-    return `${size * Math.sin(angle)},${-size * Math.cos(angle)}`;
+  // The marks of the pictures (MARKERS in looks.py): corners, where the first is, how far in every third is.
+  const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
+  const shape = ([corners, turn, dent = 1], size) => `M${[...Array(corners)].map((_, i) => {
+    const angle = Math.PI * (turn + (2 * i) / corners), far = i % 3 === 1 ? size * dent : size;
+    return `${far * Math.sin(angle)},${-far * Math.cos(angle)}`;
   }).join("L")}z`;
-  const marks = [...new Set(rows.map((row) => said(row.cells[0])))];
 
   // Where the rows lie by a column, between 0 and 1, the ticks there, and what it is called.
   const scale = (place, upwards) => {
@@ -80,11 +79,12 @@ function points(table) {
     for (const row of rows) {
       const [a, b] = [x.at.get(row), y.at.get(row)];
       if (a === undefined || b === undefined) continue;
-      const [name, ...cells] = [...row.cells].map(said), d = shape(SHAPES[marks.indexOf(name) % SHAPES.length], row.dataset.front ? 7 : 5);
+      const [name, ...cells] = [...row.cells].map(said), dot = row.cells[0].querySelector(".dot");
+      const d = shape(SHAPES[/\d+/.exec(dot.className) % SHAPES.length], row.dataset.front ? 7 : 5);
       const lines = cells.map((text, i) => text && text !== "-" && `${said(head[i + 1])}: ${text}`).filter(Boolean);
       const point = make("path", svg, { d, transform: `translate(${px(a)},${py(b)})`, role: "button", tabindex: made.length ? "-1" : "0",
         "aria-label": [name, ...lines].join(", "), ...(row.dataset.missed && { class: "missed" }) });
-      point.style.color = getComputedStyle(row.cells[0].querySelector(".dot")).backgroundColor;
+      point.style.color = getComputedStyle(dot).backgroundColor;
       on(point, "mouseenter focus", () => tell([name, ...lines], point));
       on(point, "mouseleave blur", hush);
       on(point, "click", () => open(row));

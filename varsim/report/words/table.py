@@ -21,8 +21,17 @@ LEARNING_RATE = "learning rate"
 
 
 def table(result: "Result") -> Table:
-    """The main numbers as text, with the half width of their intervals; a row per strategy."""
-    return Table.of(((name, _row(result, name)) for name in result.strategies), "strategy")
+    """The main numbers as text, with the half width of their intervals; a row per strategy.
+
+    What no strategy has, such as the accuracy of a problem without classes, is left out.
+    """
+    rows = {name: _row(result, name) for name in result.strategies}
+    there = {column for row in rows.values() for column, cell in row.items() if cell != "-"}
+    cells = (
+        (name, {column: row[column] for column in row if column in there})
+        for name, row in rows.items()
+    )
+    return Table.of(cells, "strategy")
 
 
 def brief(result: "Result") -> Table:
