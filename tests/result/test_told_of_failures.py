@@ -197,3 +197,40 @@ def test_what_is_told_of_undisturbed_steps_says_so() -> None:
     result = simulate(scenario({"kind": "on_write"}, **MORTAL))
     assert result.estimate("on_write", "life_lost").mean > 0
     assert "(on_write), as long as nothing fails, no gradient was stale" in result.answer()
+
+
+def test_a_horizon_shorter_than_a_step_is_told() -> None:
+    """Of 1 s in which not one step ends; a whole one within it is not told."""
+    for share, told in ((0.5, True), (4.0, False)):
+        step = simulate(scenario({"kind": "on_write"})).trace("on_write").steps[0] / 1e9
+        failing = {**MORTAL["failures"], "horizon": share * step}
+        changes = {**MORTAL, "failures": failing}
+        changes.pop("checkpoint", None)
+        result = simulate(scenario({"kind": "on_write"}, **changes))
+        assert (result.estimate("on_write", "kept_examples_per_s").mean == 0) == told
+        assert any("is shorter than a step" in one for one in result.notes) == told
+
+
+def test_lives_that_keep_hardly_anything_say_why() -> None:
+    """Three workers, each failing every 12 s on average: one of them every 4 s."""
+    failing = {
+        "horizon": 1 * DAY,
+        "detection": 60.0,
+        "of": ({"domain": "worker", "mtbf": 12.0},),
+    }
+    changes = {
+        **MORTAL,
+        "failures": failing,
+        "checkpoint": {"every": HOUR, "write": 60.0},
+        "recovery": {"restart": 240.0},
+    }
+    result = simulate(scenario({"kind": "on_write"}, **changes))
+    assert result.estimate("on_write", "goodput").mean < 0.01
+    assert result.scenario.cluster.workers == 3
+    every = "fails every 4 s on average, while it takes 5 min to notice"
+    (told,) = [one for one in result.notes if "hardly anything" in one]
+    assert every in told
+    assert told.endswith("checkpoints more often (checkpoint.every), or fewer failures would help.")
+    mild = {**changes, "failures": {**failing, "of": ({"domain": "worker", "mtbf": 30 * DAY},)}}
+    spared = simulate(scenario({"kind": "on_write"}, **mild))
+    assert not any("hardly anything" in one for one in spared.notes)

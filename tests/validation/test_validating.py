@@ -9,10 +9,18 @@ from typer.testing import CliRunner, Result
 from tests.building import scenario
 from tests.validation.points import point, with_unit
 from validation.command import app
+from validation.finding import Finding, Verdict
+from validation.index.section import Section, broken, by_chance
 from validation.points import bundled_points
+from validation.points.findings import _ALSO
 from varsim.scenario.writing import dump_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+def finding(verdict: Verdict) -> Finding:
+    """A line of a random point."""
+    return Finding("queue", "one", "wait", "s", 1.0, 1.1, 0.05, _ALSO, verdict, "")
 
 
 def invoke(*arguments: object) -> Result:
@@ -201,3 +209,13 @@ def test_it_replaces_only_what_it_wrote(folder: Path) -> None:
     (out / "README.md").write_text("mine")
     assert invoke(*command).exit_code == 0
     assert (out / "README.md").read_text() == "mine"
+
+
+def test_a_random_point_that_misses_by_chance_is_told() -> None:
+    """One of a hundred is excused, and that is said; of three of a hundred none."""
+    lines = [finding(Verdict.PASS)] * 97
+    few = Section("points", "closed forms", "", "", [*lines, *[finding(Verdict.MISS)] * 1])
+    assert broken(few) == []
+    assert by_chance(few).startswith("1 of 98 random lines outside their 99 % interval: at most 2%")
+    many = Section("points", "closed forms", "", "", [*lines, *[finding(Verdict.MISS)] * 3])
+    assert (len(broken(many)), by_chance(many)) == (3, "")

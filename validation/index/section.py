@@ -56,10 +56,26 @@ def missed(findings: Sequence[Finding]) -> list[Finding]:
 
 def broken(section: Section) -> list[Finding]:
     """Misses that are no chance: all but those of random lines, unless these are too many."""
+    excused = _excused(section)
+    return [one for one in missed(section.findings) if one not in excused]
+
+
+def by_chance(section: Section) -> str:
+    """That some misses do not count as such; empty where there are none."""
+    if not (excused := _excused(section)):
+        return ""
+    random = sum(map(is_random, section.findings))
+    return (
+        f"{len(excused)} of {random:,} random lines outside their 99 % interval: at most "
+        f"{1 - ENOUGH:.0%} may be, by chance, so that this alone is no failure"
+    )
+
+
+def _excused(section: Section) -> list[Finding]:
+    """Misses of random lines, where they are so few that chance explains them."""
     random = [one for one in section.findings if is_random(one)]
-    by_chance = [one for one in random if one.verdict is Verdict.MISS]
-    excused = len(by_chance) <= (1 - ENOUGH) * len(random)
-    return [one for one in missed(section.findings) if not (excused and one in by_chance)]
+    outside = missed(random)
+    return outside if len(outside) <= (1 - ENOUGH) * len(random) else []
 
 
 def _group(name: str, lines: list[Finding]) -> Group:

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from varsim.scenario.document import Node, ScalarNode, resolve
 from varsim.scenario.fault import nearest
 from varsim.units import DIMENSIONS, Dimension, parse, to_text
+from varsim.values.distribution import Distribution
 from varsim.values.table import Functions, Models, Table, as_kind
 
 _BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
@@ -125,6 +126,15 @@ def field_names(shapes: Sequence[Shape]) -> list[str]:
     return list(
         dict.fromkeys(name for shape in shapes if shape.model for name in shape.model.model_fields)
     )
+
+
+def parameters(shapes: Sequence[Shape]) -> dict[str, bool]:
+    """The parameters of a law of times, and whether each must be given; empty of other mappings."""
+    for model in (shape.model for shape in shapes):
+        if model is not None and issubclass(model, Distribution):
+            found = model.model_fields.items()
+            return {name: info.is_required() for name, info in found if name != "kind"}
+    return {}
 
 
 def described(shapes: Sequence[Shape]) -> str:

@@ -22,6 +22,7 @@ from varsim.scenario.shape import (
     listed,
     members,
     nested,
+    parameters,
 )
 
 _MOST_WORDED: Final = 1000
@@ -226,13 +227,11 @@ def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name} {form}; not {_shown(place.node)}"
     if place.shapes:
         return place.value_mark, _wrong_type(place)
-    words = re.sub(r"^Input should ", "must ", str(detail["msg"]))
-    return place.value_mark, f"{place.name}: {words}"
+    return place.value_mark, f"{place.name}: {re.sub('^Input should ', 'must ', detail['msg'])}"
 
 
 def _many(count: int, unit: str) -> str:
-    plural = unit.removesuffix("y") + "ies" if unit.endswith("y") else unit + "s"
-    return f"{count} {unit if count == 1 else plural}"
+    return f"{count} {unit if count == 1 else re.sub('y$', 'ie', unit) + 's'}"
 
 
 def _redundant(place: _Place, detail: Mapping[str, Any]) -> bool:
@@ -267,21 +266,22 @@ def _of_another_type(
 
 def _wrong_type(place: _Place) -> str:
     text = f"{place.name} must be {described(place.shapes)}, not {_shown(place.node)}"
-    said = hint(place.node, place.shapes)
-    return f"{text}; {said}" if said else text
+    return f"{text}; {said}" if (said := hint(place.node, place.shapes)) else text
 
 
 def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple[Fault, str | None]:
     """Fault of an unknown key, and the missing key that was probably meant."""
     name, known = str(place.path[-1]), field_names(place.owner_shapes)
-    elsewhere = locations.get(name, ())
-    present = place.owner.keys if place.owner is not None else {}
-    meant = nearest(name, known)
-    text = f"{place.within}unknown key {quoted(name)}"
-    within = nested(name, place.owner_shapes)
+    elsewhere, present = locations.get(name, ()), place.owner.keys if place.owner else {}
+    meant, text = nearest(name, known), f"{place.within}unknown key {quoted(name)}"
+    law = parameters(place.owner_shapes)
+    if law and (meant is None or meant in present) and "compute" not in place.path:
+        missing = [key for key in law if law[key] and key not in present]
+        text += f"; this law is given by {listed(list(law))}"
+        return Fault.at(place.mark, text), missing[0] if missing else None
     if name == "<<":
         text += "; mappings cannot be merged: write the keys out"
-    elif within:
+    elif within := nested(name, place.owner_shapes):
         meant = None
         text += f"; keys are nested: write {within}"
     elif meant is not None and not (elsewhere and meant in present):

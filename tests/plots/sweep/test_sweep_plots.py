@@ -161,6 +161,8 @@ def test_short_names_tell_apart() -> None:
     assert short_names(["a.b.c", "a.d"]) == ["c", "d"]
     assert short_names(["a.b.c", "a.d.c", "e"]) == ["b.c", "d.c", "e"]
     assert short_names(["a", "b.a"]) == ["a", "b.a"]
+    assert short_names(["a.b.0.repair.mean", "a.d"]) == ["repair.mean", "d"]
+    assert short_names(["mean"]) == ["mean"]
 
 
 def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import FailureSource, RecordedFailures, members
 from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
+from varsim.report.words.barren import in_vain
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import digits, joined, plus_minus, time
+from varsim.report.words.phrases import digits, joined, long, plus_minus, time
 from varsim.scenario.together import served
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
@@ -103,7 +104,7 @@ def sentences(result: "Result") -> Iterator[str]:
             costs = costs and f"{costs}, of one worker's time"
         worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
         yield (
-            f"Over {_long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
+            f"Over {long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
             f"{its}{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; {it_is} "
             f"interrupted {_times(often)}{costs}."
         )
@@ -163,7 +164,7 @@ def notes(result: "Result") -> Iterator[str]:
     if in_run(failures):
         return
     yield from _beyond(failures)
-    yield from _never_saved(result)
+    yield from in_vain(result)
     if goes_on(result.scenario.recovery):
         yield (
             "While hosts are missing, updates are made of fewer examples: what is kept counts "
@@ -199,31 +200,14 @@ def _beyond(failures: RandomFailures) -> Iterator[str]:
         known = [when for when, _, _ in failures.recorded.failures]
         if late := sum(when > horizon for when in known):
             text = f"{late:,} {'comes' if late == 1 else 'come'} after the horizon of"
-            text += f" {_long(horizon)}, and so not into these lives."
+            text += f" {long(horizon)}, and so not into these lives."
             yield f"Of {len(known):,} recorded failures {text}"
     for domain, law in failures.repairs:
         if law is not None and not law.is_random and law.expectation() >= horizon:
             yield (
-                f"The repair of a {domain} takes {_long(law.expectation())}, and the horizon is "
-                f"{_long(horizon)}: what fails is not back before its end."
+                f"The repair of a {domain} takes {long(law.expectation())}, and the horizon is "
+                f"{long(horizon)}: what fails is not back before its end."
             )
-
-
-def _never_saved(result: "Result") -> Iterator[str]:
-    """That no checkpoint was completed in any life."""
-    names = [
-        one.mention
-        for one in result.scenario.strategies
-        if (saved := result.scenario.checkpoint_of(one)) is not None
-        and saved.stops > 0
-        and not any(result.values(one.label, "life_checkpoint"))
-    ]
-    if names and (saved := result.scenario.checkpoint) is not None:
-        due = "the optimal interval" if saved.every == "optimal" else _long(saved.every)
-        yield (
-            f"No checkpoint of {joined(names)} was completed in any of these lives: one is due "
-            f"after {due} of work."
-        )
 
 
 def _together(scenario: Scenario) -> Iterator[str]:
@@ -268,7 +252,7 @@ def new_at_first(scenario: Scenario) -> Iterator[str]:
             yield (
                 f"Members are new when the job begins: by its law (weibull, shape {law.shape:g}) "
                 f"each {one.domain} fails {digits(times)} times as often in the first "
-                f"{_long(lasts)} as its mean of {_long(law.mean)} says."
+                f"{long(lasts)} as its mean of {long(law.mean)} says."
             )
 
 
@@ -307,15 +291,9 @@ def described(scenario: Scenario) -> list[str]:
     return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]
 
 
-def _long(seconds: float) -> str:
-    """A time that may be days."""
-    days = seconds / 86_400
-    return f"{days:,.4g} days" if days >= 2 else format_seconds(seconds)
-
-
 def _source(one: FailureSource) -> str:
     law = one.between
-    often = f"each {one.domain} fails every {_long(law.expectation())} on average"
+    often = f"each {one.domain} fails every {long(law.expectation())} on average"
     if one.law is not None:
         often += f" ({one.law.about})"
     if one.preset is not None:
@@ -346,7 +324,7 @@ def _rules(failures: RandomFailures) -> str:
         return f"inside the run, noticed after {format_seconds(failures.detection)}"
     return (
         f"{when[failures.strike]}, noticed after {format_seconds(failures.detection)}, followed "
-        f"over {_long(failures.horizon)}"
+        f"over {long(failures.horizon)}"
     )
 
 

@@ -65,6 +65,12 @@ def lasting(found: Estimate) -> str:
     return format_seconds(found.mean) + (f" ± {format_seconds(half)}" if half > 0 else "")
 
 
+def long(seconds: float) -> str:
+    """A time that may be days."""
+    days = seconds / 86_400
+    return f"{days:,.4g} days" if days >= 2 else format_seconds(seconds)
+
+
 def digits(value: float) -> str:
     """Three digits, or all of them before the point."""
     return _written(value, max(0, 2 - _magnitude(value)))

@@ -1,7 +1,7 @@
 """What a sweep says, in sentences: the best point of each strategy, and of all."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from varsim.report.report import Table as Shown
@@ -19,6 +19,7 @@ from varsim.report.words.phrases import (
     told,
 )
 from varsim.report.words.rates import rate
+from varsim.report.words.targets import said as wanted
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
 from varsim.scenario.training import Scenario
@@ -61,6 +62,8 @@ def answer(table: Table) -> list[str]:
     """Where each strategy is at its best, and which of them is; plain sentences."""
     bests = [row for label in table.strategies if (row := best(table, label)) is not None]
     if not bests:
+        if table.sweep.points[0].scenario.failures is not None:
+            return ["No strategy keeps an update at any point."]
         return ["No strategy applied a gradient at any point."]
     bests = [row for row in bests if not row.done.too_short]
     if not bests:
@@ -74,7 +77,7 @@ def notes(table: Table) -> list[str]:
     """What a reader of the table must know besides."""
     found = []
     rows = [row for row in table.rows if not row.failure]
-    found += _short(table, rows)
+    found += [*_unjudged(table), *_ends_early(table, rows), *_short(table, rows)]
     wide = [row for row in rows if not row.precise]
     if wide:
         share = f"{100 * table.sweep.precision:g} %"
@@ -105,6 +108,32 @@ def notes(table: Table) -> list[str]:
             often = "" if len(points) == 1 else f" (At {len(said)} of {len(points)} points.)"
             found.append(said[0] + often)
     return found
+
+
+def _unjudged(table: Table) -> Iterator[str]:
+    """That a sweep asks for no targets."""
+    targets = table.sweep.points[0].scenario.targets
+    asked = [wanted(name, bound, targets.loss) for name, bound in targets.bounds.items()]
+    if asked:
+        yield (
+            f"A sweep does not judge targets ({joined(asked)}): varsim run does for one point, "
+            "varsim plan for a space."
+        )
+
+
+def _ends_early(table: Table, rows: Sequence[Row]) -> Iterator[str]:
+    """That no step ends within the horizon of some jobs, though nothing interrupts them."""
+    idle = [
+        row
+        for row in rows
+        if row.mean(KEPT) == 0 == row.mean("interruptions") and row.mean("goodput") > 0
+    ]
+    for row in idle[:1]:
+        often = f" (In {len(idle)} of {len(table.rows)} rows.)" if len(idle) > 1 else ""
+        yield (
+            f"At {table.told(row)} the horizon is shorter than a step of "
+            f"{table.strategy(row.strategy).mention}: its goodput says nothing.{often}"
+        )
 
 
 def _short(table: Table, rows: Sequence[Row]) -> list[str]:

@@ -47,6 +47,8 @@ SHOWN_OF_LIVES: Final = {
     "availability": "availability_fraction",
     "interruptions": "interruptions",
 }
+# Last words of paths that say nothing without the one before.
+_OF_MANY: Final = ("kind", "mean", "shape", "value")
 HALF_WIDTH: Final = "_half_width"
 FITS: Final = "fits_memory"  # a column, where something does not
 
@@ -322,14 +324,18 @@ def descriptions(table: Table) -> dict[str, str]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """The end of each path: as many of its words as tell it from the others, none an index."""
+    """The end of each path: as many of its words as tell it from the others, none an index.
+
+    Words that say nothing by themselves, such as `mean`, are told with the one before.
+    """
 
     def ends(count: int) -> list[str]:
         return [".".join(path.split(".")[-count:]) for path in paths]
 
     found = []
     for index, path in enumerate(paths):
-        counts = range(1, path.count(".") + 2)
+        words = path.split(".")
+        counts = range(1 + (words[-1] in _OF_MANY and len(words) > 1), len(words) + 1)
         told = (names[index] for names in map(ends, counts) if names.count(names[index]) == 1)
         found.append(next((name for name in told if not name[0].isdigit()), path))
     return found
