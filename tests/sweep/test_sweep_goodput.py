@@ -158,3 +158,20 @@ def test_one_exact_row_is_one(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(block, base=base), tmp_path)
     said = "1 row is exact: nothing in these runs is random, so it was run once."
     assert said in notes(table)
+
+
+def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
+    """A step takes a second; what is no target, or lives for days, is not told of."""
+    block = "failures.horizon: [100 ms, 20 d]\nmost_replications: 2"
+    base = MORTAL.replace("mtbf: 4 d", "mtbf: 400 d") + "targets: {goodput: 95 %}\n"
+    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    told = [one for one in notes(table) if "shorter than a step" in one or "judge" in one]
+    assert told == [
+        "A sweep does not judge targets (goodput at least 95 %): varsim run does for one point, "
+        "varsim plan for a space.",
+        "At horizon = 100 ms the horizon is shorter than a step of mirrored all-reduce "
+        "(on_write): its goodput says nothing.",
+    ]
+    block = block.replace("100 ms", "10 d")
+    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path / "long")
+    assert not any("shorter than a step" in one or "judge" in one for one in notes(table))
