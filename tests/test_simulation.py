@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -11,6 +12,7 @@ import varsim
 from varsim.study.simulation import mapped
 
 SMALL = Path(__file__).parent / "small.yaml"
+PLAN = Path(__file__).parent.parent / "scenarios" / "plan_resnet50.yaml"
 
 
 def test_a_path_is_not_a_scenario() -> None:
@@ -22,6 +24,26 @@ def test_a_path_is_not_a_scenario() -> None:
 def test_without_a_process_nothing_runs(jobs: int) -> None:
     with pytest.raises(ValueError, match="jobs must be at least 1"):
         varsim.simulate(varsim.load_scenario(SMALL), jobs=jobs)
+
+
+@pytest.mark.parametrize("run", [varsim.run, varsim.sweep, varsim.plan])
+def test_processes_are_counted_in_whole_numbers(run: Any) -> None:
+    file = PLAN if run is varsim.plan else SMALL
+    sets = ["stop.time=1 s,2 s"] if run is varsim.sweep else []
+    for jobs in ("2", 1.5, True):
+        with pytest.raises(TypeError, match=f"jobs is a number of processes, not {jobs!r}"):
+            run(file, sets, jobs=jobs)
+    with pytest.raises(ValueError, match="jobs must be at least 1"):
+        run(file, sets, jobs=0)
+
+
+def test_a_run_is_asked_for_by_its_replication() -> None:
+    result = varsim.run(SMALL, ["replications=2"])
+    label = result.strategies[-1]
+    assert [result.trace(label, number).replication for number in (0, 1)] == [0, 1]
+    for number in (2, -1):
+        with pytest.raises(ValueError, match=f"no replication {number}; there is 0 to 1"):
+            result.trace(label, number)
 
 
 def test_changes_are_a_list() -> None:

@@ -151,6 +151,12 @@ def format_rate(value: float) -> str:
     return _scaled(value * 8, names)
 
 
+def format_operations(value: float) -> str:
+    """Floating-point operations for people, three digits: `24.5 GFLOP`."""
+    names = {"PFLOP": 1e15, "TFLOP": 1e12, "GFLOP": 1e9, "MFLOP": 1e6, "kFLOP": 1e3, "FLOP": 1}
+    return _scaled(value, names)
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """`1 worker`, `8 workers`; `many`: where that is not `one` with an s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import typer
 
@@ -21,6 +21,7 @@ from varsim.cli.console import (
     DONE,
     ITEM,
     PLAIN,
+    Command,
     Group,
     Stopped,
     Stopper,
@@ -71,6 +72,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+Catalogue = Literal[
+    "strategies",
+    "laws",
+    "networks",
+    "collectives",
+    "partitioners",
+    "problems",
+    "optimizers",
+    "staleness_policies",
+    "actions",
+    "devices",
+    "links",
+    "failures",
+    "models",
+    "speeds",
+    "objectives",
+]
 Sets = Annotated[
     list[str],
     typer.Option(
@@ -100,7 +118,7 @@ def options(
         raise typer.Exit(DONE)
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     file: File,
     out: Out = None,
@@ -129,7 +147,7 @@ def run(
         complain(by)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     out: Out = None,
     jobs: Jobs = "1",  # type: ignore[assignment]
@@ -145,15 +163,15 @@ def demo(
     PRODUCTS[experiment.kind].run(experiment, settings)
 
 
-app.command()(sweeping.sweep)
-app.command()(sweeping.merge)
-app.command()(planning.plan)
-app.command()(tuning.tune)
-app.command()(calibration.calibrate)
-app.command()(straggling.stragglers)
+app.command(cls=Command)(sweeping.sweep)
+app.command(cls=Command)(sweeping.merge)
+app.command(cls=Command)(planning.plan)
+app.command(cls=Command)(tuning.tune)
+app.command(cls=Command)(calibration.calibrate)
+app.command(cls=Command)(straggling.stragglers)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     file: File,
     sets: Sets = [],  # noqa: B006
@@ -180,7 +198,7 @@ def check(
         complain(by)
 
 
-@app.command()
+@app.command(cls=Command)
 def explain(
     file: File,
     steps: Annotated[
@@ -223,7 +241,7 @@ def explain(
         complain(by)
 
 
-@app.command()
+@app.command(cls=Command)
 def schema() -> None:
     """Print the JSON Schema of a scenario."""
     import json
@@ -233,28 +251,15 @@ def schema() -> None:
     write(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 
 
-@app.command(name="list")
+@app.command(name="list", cls=Command)
 def list_(
     what: Annotated[
-        Literal[
-            "strategies",
-            "laws",
-            "networks",
-            "collectives",
-            "partitioners",
-            "problems",
-            "optimizers",
-            "staleness_policies",
-            "actions",
-            "devices",
-            "links",
-            "failures",
-            "models",
-            "speeds",
-            "objectives",
-        ]
-        | None,
-        typer.Argument(metavar="TABLE", help="One table, with all keys; default: all of them."),
+        Catalogue | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="One table, with all keys; default: all of them. There are "
+            f"{', '.join(get_args(Catalogue))}.",
+        ),
     ] = None,
 ) -> None:
     """List what a scenario can name."""
@@ -274,7 +279,7 @@ def list_(
         write("\nWith the keys of each: varsim list laws, and so on.")
 
 
-@app.command()
+@app.command(cls=Command)
 def plot(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The report of a run, or of a sweep.")
@@ -287,7 +292,7 @@ def plot(
     write(f"report: {directory / 'report.html'}")
 
 
-@app.command()
+@app.command(cls=Command)
 def validate(
     runs: Runs = None,
     max_error: Annotated[
@@ -315,7 +320,7 @@ def validate(
     recordings.validate(runs, max_error, out, quiet)
 
 
-@app.command()
+@app.command(cls=Command)
 def version() -> None:
     """Print the versions of what makes a result."""
     from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__

@@ -44,7 +44,7 @@ def calibrate(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="[FILE]...",
+            metavar="FILE...",
             show_default=False,
             help="Output of nccl-tests (text or JSON), CSV (bytes,seconds or step times), traces "
             "of torch.profiler (one per rank).",

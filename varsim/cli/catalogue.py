@@ -46,7 +46,11 @@ def collectives() -> dict[str, Entry]:
     """Name of each all-reduce -> how it goes."""
     from varsim.cluster.collectives.choice import COLLECTIVES
 
-    return _of_all(COLLECTIVES)
+    found = _of_all(COLLECTIVES)
+    for name in COLLECTIVES.own:  # which are told by docstrings
+        about = found[name].about
+        found[name] = found[name]._replace(about=about[:1].lower() + about[1:])
+    return found
 
 
 def partitioners() -> dict[str, Entry]:
@@ -165,12 +169,13 @@ def failures() -> dict[str, Entry]:
 
 def models() -> dict[str, Entry]:
     """Name of each model profile -> its size and the work of one example."""
+    from varsim.units import format_count, format_operations
     from varsim.values import presets
 
     return {
         name: Entry(
-            f"{model.parameters / 1e6:.1f} M parameters in {len(model.tensors)} tensors, "
-            f"{model.train_flops_per_example / 1e9:.3g} GFLOP to train on one "
+            f"{format_count(model.parameters)} parameters in {len(model.tensors)} tensors, "
+            f"{format_operations(model.train_flops_per_example)} to train on one "
             f"{model.example.removeprefix('one ')}"
         )
         for name, model in presets.models().items()

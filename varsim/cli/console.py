@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from varsim.inert import Drawn, visible
 
@@ -63,6 +63,32 @@ class Group(TyperGroup):
                 _let_go_of_stdout()
             raise typer.Exit(code) from None
         return value
+
+
+class Command(TyperCommand):
+    """A command whose help names its arguments as other tools do: `FILE`, `DIR...`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind its name."""
+        arguments = self._arguments(ctx)
+        names = (one.metavar if one.required else f"[{one.metavar}]" for one in arguments)
+        return ["[OPTIONS]", *names]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a table of the arguments and one of the options."""
+        arguments = self._arguments(ctx)
+        options = [one for one in self.get_params(ctx) if one not in arguments]
+        tables = {
+            "Arguments": [(one.metavar, one.get_help_record(ctx)[1]) for one in arguments],
+            "Options": [one.get_help_record(ctx) for one in options],
+        }
+        for title, rows in tables.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def _arguments(self, ctx: Any) -> list[Any]:
+        return [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
 
 
 class Stopped(KeyboardInterrupt):

@@ -138,3 +138,10 @@ def known(what: str, name: str, names: Iterable[str]) -> None:
         meant = nearest(name, names)
         said = f"did you mean {meant}?" if meant else f"there are: {', '.join(names)}"
         raise ValueError(f"no {what} {name!r}; {said}")
+
+
+def check_replication(number: int, count: int) -> None:
+    """Raise ValueError where there is no replication of that number."""
+    if not 0 <= number < count:
+        there = f"0 to {count - 1}" if count > 1 else "0 alone"
+        raise ValueError(f"no replication {number}; there is {there}")

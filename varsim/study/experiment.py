@@ -181,9 +181,11 @@ class SweepExperiment:
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
     ) -> "Table":
         """Make all runs that it takes; those that a `directory` keeps are not made again."""
+        from varsim.study.simulation import check_jobs
         from varsim.study.sweep.campaign import carry_out
         from varsim.study.sweep.execution import backend
 
+        check_jobs(jobs)
         with _kept(directory) as store:
             books = self.books(store)
             todo = books.begin()
@@ -230,8 +232,10 @@ class PlanExperiment:
         """Search for the answer; runs that a `directory` keeps are not made again."""
         from varsim.study.plan.plan import Planning
         from varsim.study.plan.runs import Runs
+        from varsim.study.simulation import check_jobs
         from varsim.study.sweep.execution import backend
 
+        check_jobs(jobs)
         planning = Planning(self.question)
         cases = planning.cases(most=60) * self.question.first_replications
         with _kept(directory) as store, backend(cases, jobs, None) as made_by:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.job import DeadlockError
 from varsim.cluster.trace import Trace
-from varsim.scenario.fault import known
+from varsim.scenario.fault import check_replication, known
 from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study import measure as measuring
@@ -21,7 +21,6 @@ from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients, Window
 from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
 from varsim.study.statistics import Estimate, interval, ratio
-from varsim.study.tables import COLUMNS, metrics_of
 from varsim.study.targets import Doubt, Judgement, bounded, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
@@ -71,7 +70,7 @@ class Result(Told):
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """What is measured: METRICS, and of jobs that fail at random what their lives are like."""
-        return metrics_of(self.scenario, self.strategies)
+        return tables.metrics_of(self.scenario, self.strategies)
 
     @property
     def replications(self) -> int:
@@ -124,6 +123,7 @@ class Result(Told):
     def trace(self, strategy: str, replication: int = 0) -> Trace:
         """The run of one strategy in one replication."""
         known("strategy", strategy, self.strategies)
+        check_replication(replication, self.replications)
         return self.traces[self.strategies.index(strategy) * self.replications + replication]
 
     def values(self, strategy: str, metric: str) -> list[float]:
@@ -192,12 +192,12 @@ class Result(Told):
         """One row per strategy and metric."""
         from pandas import DataFrame
 
-        return DataFrame(self.summary_rows, columns=list(COLUMNS["summary"]))
+        return DataFrame(self.summary_rows, columns=list(tables.COLUMNS["summary"]))
 
     @cached_property
     def summary_rows(self) -> list[tuple[object, ...]]:
         """The rows of the summary, without pandas."""
-        every = {name: metrics_of(self.scenario, [name]) for name in self.strategies}
+        every = {name: tables.metrics_of(self.scenario, [name]) for name in self.strategies}
         return [
             (
                 *(strategy, metric, about.unit),
@@ -217,7 +217,7 @@ class Result(Told):
             (trace.strategy, trace.replication, trace.stopped_by, *map(measured.get, self.metrics))
             for trace, measured in zip(self.traces, self._measured, strict=True)
         ]
-        return DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS["runs"], *self.metrics])))
+        return DataFrame(rows, columns=[*dict.fromkeys([*tables.COLUMNS["runs"], *self.metrics])])
 
     @cached_property
     def updates(self) -> "DataFrame":

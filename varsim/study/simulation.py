@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from numbers import Integral
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from warnings import filterwarnings
@@ -78,8 +79,7 @@ def simulate(
         if getattr(scenario, "kind", None) == "variables":
             raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
         raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
-    if jobs < 1:
-        raise ValueError("jobs must be at least 1")
+    check_jobs(jobs)
     from varsim.study.result import Result
 
     often = {
@@ -108,6 +108,14 @@ def simulate(
     return Result(scenario, traces[:-count], traces[-count:])
 
 
+def check_jobs(jobs: int) -> None:
+    """Raise TypeError or ValueError where that is no number of processes."""
+    if not isinstance(jobs, Integral) or isinstance(jobs, bool):
+        raise TypeError(f"jobs is a number of processes, not {jobs!r}")
+    if jobs < 1:
+        raise ValueError("jobs must be at least 1")
+
+
 def simulate_variables(
     scenario: "VariablesScenario", jobs: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> "VariablesResult":
@@ -116,8 +124,7 @@ def simulate_variables(
 
     if not isinstance(scenario, VariablesScenario):
         raise TypeError("simulate_variables takes a scenario of kind variables; see simulate")
-    if jobs < 1:
-        raise ValueError("jobs must be at least 1")
+    check_jobs(jobs)
     from varsim.study.variables import VariablesResult
 
     ratios = scenario.vary.reads_per_write if scenario.vary is not None else ()

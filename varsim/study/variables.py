@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program_run import VariableView
+from varsim.scenario.fault import check_replication
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import family
@@ -119,6 +120,7 @@ class VariablesResult(Told):
 
     def trace(self, mode: str, replication: int = 0) -> ProgramTrace:
         """One run of the program as it is written."""
+        check_replication(replication, self.replications)
         return self._traces(mode, None)[replication]
 
     def view(self, mode: str, variable: str) -> VariableView:

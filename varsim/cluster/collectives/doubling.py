@@ -20,7 +20,7 @@ def recursive_doubling(ranks: int) -> Schedule:
 
 
 def halving_doubling(ranks: int) -> Schedule:
-    """Rabenseifner's: a reduce-scatter by halves, an all-gather by doubles.
+    """A reduce-scatter by halves, an all-gather by doubles: Rabenseifner's.
 
     2 log2 p latency + 2 (p - 1) / p n / bandwidth, p a power of two.
     """

@@ -14,7 +14,7 @@ from varsim.report.words.caution import (
 )
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import capital, digits, lasting, plus_minus, time
+from varsim.report.words.phrases import digits, lasting, plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
 from varsim.report.words.sweep import SPEED, SPEED_KEPT
@@ -327,12 +327,13 @@ def _none(plan: Plan) -> list[str]:
 
 def _in_vain(plan: Plan, label: str, near: Standing) -> str:
     count = sum(one.cell.label == label for one in plan.found.looked_at.values())
-    who = capital(near.cell.strategy.mention)
+    who = near.cell.strategy.mention
+    none = f"None of the {count:,} cells of {who}" if count > 1 else f"No cell of {who}"
     if not near.missed:
-        return f"{who} meets the targets at none of {counted(count, 'cell')}."
+        return f"{none} meets the targets."
     where = plan.places.told(near.cell)
     return (
-        f"{who} surely meets every target at none of {counted(count, 'cell')}: the closest"
+        f"{none} surely meets every target: the closest"
         f"{where and f', with {where}'} ({_value(plan, near)}), {_misses(plan, near)}."
     )
 

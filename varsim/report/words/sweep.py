@@ -40,7 +40,7 @@ _MEANINGS: Final = {
     "interruptions": "interruptions",
     OPTIMAL: INTERVAL,
     "staleness mean": "staleness_mean",
-    "p99": "staleness_p99",
+    "staleness p99": "staleness_p99",
     "wasted": "wasted_compute",
     "to target": TARGET,
 }
@@ -228,7 +228,7 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
         SPEED: plus_minus(of[STEERING]),
         **kept,
         "staleness mean": plus_minus(of["staleness_mean"]),
-        "p99": plus_minus(of["staleness_p99"]),
+        "staleness p99": plus_minus(of["staleness_p99"]),
         "wasted": plus_minus(of["wasted_compute"], 100, "%"),
     }
     if wants_target:
