@@ -88,9 +88,9 @@ def title(table: "Table") -> str:
     fewest = 1.0
     if _scaled(table) == table.strategies:  # none is one worker alone
         fewest = min(axis.x(table, row) for row in table.rows if row.strategy == best.strategy)
-    of_what = "one does" if fewest == 1 else f"{fewest:,.0f} do"
+    of_what = "one" if fewest == 1 else f"{fewest:,.0f}"
     return (
-        f"{most:,.0f} workers do at most {best.scaling['speedup'] / fewest:,.3g} times what "
+        f"{most:,.0f} workers are at most {best.scaling['speedup'] / fewest:,.3g} times as fast as "
         f"{of_what}: {table.strategy(best.strategy).mention}, an efficiency of "
         f"{100 * best.scaling['efficiency_fraction']:.0f} %"
     )
