@@ -124,3 +124,26 @@ def test_shares_are_apart_by_points(tmp_path: Path) -> None:
     told = re.search(r": surely ([\d.]+) points to spare\.$", line)
     assert told is not None
     assert float(told[1]) == pytest.approx(100 * (one.surely - 0.7), rel=0.01)
+
+
+def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:
+    """Struck every few seconds, with minutes until a checkpoint: there are no targets to blame."""
+    base = (
+        BASE.replace("  - {kind: none}\n", "")
+        .replace(", server_hour: 0.7", "")
+        .replace("  parameter_servers: 1\n", "")
+        .replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 100 ms")
+        .replace("stop: {time: 2 s}", "stop: {global_steps: 4}")
+        .replace("targets: {throughput: 150 examples/s}\n", "")
+    ) + (
+        "failures: {horizon: 1 h, of: [{domain: worker, mtbf: 30 s}]}\n"
+        "checkpoint: {every: 10 min, write: 1 min}\nrecovery: {restart: 1 min}\n"
+    )
+    block = "minimize: cost_per_million_examples\nspace:\n  checkpoint.write: [1 min, 2 min]\n"
+    found, runs, cells = searched(question(block, base=base), tmp_path)
+    assert found.answer is None
+    assert {one.speed.mean for one in found.looked_at.values()} == {0.0}
+    said = answer(plan_of(found, cells, runs.status.done))
+    assert said[0] == "No answer: at no cell is any work kept; `varsim run` of one says why."
+    assert said[1].endswith(" keeps any work.")
+    assert "target" not in " ".join(said)

@@ -54,7 +54,7 @@ def _hopeless(result: "Result", strategy: "Strategy") -> Iterator[str]:
     cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
     workers = strategy.workers(cluster)
     rate = failures.rate(cluster, workers)
-    who = "one of its hosts or links"
+    who = "something of it"
     if strategy.lives_apart:
         rate, who = rate / workers, "each of its workers"
     often = f"{who} fails every {long(1 / rate)} on average, while " if rate else ""

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from varsim.cluster.recovery import in_run
-from varsim.report.words.caution import (
-    SPEED_WORDS,
-    contradicted,
-    guess_again,
-    guess_said,
-)
+from varsim.report.words.caution import SPEED_WORDS, contradicted, guess_again, guess_said
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, lasting, plus_minus, time
@@ -317,6 +312,8 @@ def _none(plan: Plan) -> list[str]:
     lines = ["No answer: no cell of the space surely meets every target."]
     if near is None and _short(plan):
         lines = ["No answer: the runs are too short to say which cell it is."]
+    if near is not None and not near.speed.mean:
+        lines = ["No answer: at no cell is any work kept; `varsim run` of one says why."]
     if near is not None and near.missed:
         lines.append(
             f"The closest, {plan.places.full(near.cell)} ({_value(plan, near)}), "
@@ -330,7 +327,7 @@ def _in_vain(plan: Plan, label: str, near: Standing) -> str:
     who = near.cell.strategy.mention
     none = f"None of the {count:,} cells of {who}" if count > 1 else f"No cell of {who}"
     if not near.missed:
-        return f"{none} meets the targets."
+        return f"{none} " + ("meets the targets." if near.speed.mean else "keeps any work.")
     where = plan.places.told(near.cell)
     return (
         f"{none} surely meets every target: the closest"
