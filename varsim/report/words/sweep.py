@@ -250,7 +250,7 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         "Which strategy is the fastest, each at its best point,",
         "throughput at their best points",
         next="",
-        by=", {times} what {name} does, the next fastest",
+        by=", {times} the throughput of {name}, the next fastest",
         equal="are equally fast",
     )
     runs = len({(row.strategy, row.case) for row in table.rows})
