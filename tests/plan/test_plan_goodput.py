@@ -24,6 +24,15 @@ MORTAL = (
     "failures: {detection: 1 s, of: [{domain: server, mtbf: 60 s}]}\n"
     "checkpoint: {every: 1 s, write: 1 s, restore: 1 s}\n"
 )
+# Of steps in a rhythm, from which lives over a horizon are made.
+LIVES = (
+    BASE.replace("  - {kind: none}\n", "")
+    .replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 100 ms")
+    .replace("stop: {time: 2 s}", "stop: {global_steps: 4}")
+    .replace("targets: {throughput: 150 examples/s}\n", "")
+    .replace(", server_hour: 0.7", "")
+    .replace("  parameter_servers: 1\n", "")
+)
 BLOCK = """\
 minimize: cost_per_million_examples
 space:
@@ -74,14 +83,7 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
 
 def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
     """Steps take as long with spares as without, but what is kept is what they are paid for."""
-    base = (
-        BASE.replace("  - {kind: none}\n", "")
-        .replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 100 ms")
-        .replace("stop: {time: 2 s}", "stop: {global_steps: 4}")
-        .replace("targets: {throughput: 150 examples/s}\n", "")
-        .replace(", server_hour: 0.7", "")
-        .replace("  parameter_servers: 1\n", "")
-    ) + (
+    base = LIVES + (
         "failures: {horizon: 10 d, of: [{domain: worker, mtbf: 2 d, repair: 12 h}]}\n"
         "recovery: {restart: 1 min}\n"
     )
@@ -128,14 +130,7 @@ def test_shares_are_apart_by_points(tmp_path: Path) -> None:
 
 def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:
     """Struck every few seconds, with minutes until a checkpoint: there are no targets to blame."""
-    base = (
-        BASE.replace("  - {kind: none}\n", "")
-        .replace(", server_hour: 0.7", "")
-        .replace("  parameter_servers: 1\n", "")
-        .replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 100 ms")
-        .replace("stop: {time: 2 s}", "stop: {global_steps: 4}")
-        .replace("targets: {throughput: 150 examples/s}\n", "")
-    ) + (
+    base = LIVES + (
         "failures: {horizon: 1 h, of: [{domain: worker, mtbf: 30 s}]}\n"
         "checkpoint: {every: 10 min, write: 1 min}\nrecovery: {restart: 1 min}\n"
     )

@@ -96,7 +96,7 @@ def legend(plan: "Plan") -> list[Artist]:
     for label, (color, marker, _) in looks(question.families).items():
         if label in there:
             handles.append(_mark(question.base.strategy(label).title, marker, color, color))
-    handles.append(_mark("misses a target", "o", FAINT, PAPER))
+    handles.append(_mark("does not surely meet a target", "o", FAINT, PAPER))
     metric, bound = _target(plan)
     if metric == "throughput":
         handles.append(
