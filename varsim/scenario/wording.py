@@ -1,7 +1,7 @@
 """Validation errors of the models as faults of the file, each at its place."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
+from varsim.scenario.pointing import pointed
 from varsim.scenario.shape import (
     Shape,
     described,
@@ -227,11 +228,13 @@ def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name} {form}; not {_shown(place.node)}"
     if place.shapes:
         return place.value_mark, _wrong_type(place)
-    return place.value_mark, f"{place.name}: {re.sub('^Input should ', 'must ', detail['msg'])}"
+    words = re.sub(r"^Input should ", "must ", str(detail["msg"]))
+    return place.value_mark, f"{place.name}: {words}"
 
 
 def _many(count: int, unit: str) -> str:
-    return f"{count} {unit if count == 1 else re.sub('y$', 'ie', unit) + 's'}"
+    plural = unit.removesuffix("y") + "ies" if unit.endswith("y") else unit + "s"
+    return f"{count} {unit if count == 1 else plural}"
 
 
 def _redundant(place: _Place, detail: Mapping[str, Any]) -> bool:
@@ -266,14 +269,17 @@ def _of_another_type(
 
 def _wrong_type(place: _Place) -> str:
     text = f"{place.name} must be {described(place.shapes)}, not {_shown(place.node)}"
-    return f"{text}; {said}" if (said := hint(place.node, place.shapes)) else text
+    said = hint(place.node, place.shapes)
+    return f"{text}; {said}" if said else text
 
 
 def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple[Fault, str | None]:
     """Fault of an unknown key, and the missing key that was probably meant."""
     name, known = str(place.path[-1]), field_names(place.owner_shapes)
-    elsewhere, present = locations.get(name, ()), place.owner.keys if place.owner else {}
-    meant, text = nearest(name, known), f"{place.within}unknown key {quoted(name)}"
+    elsewhere = locations.get(name, ())
+    present = place.owner.keys if place.owner is not None else {}
+    meant = nearest(name, known)
+    text = f"{place.within}unknown key {quoted(name)}"
     law = parameters(place.owner_shapes)
     if law and (meant is None or meant in present) and "compute" not in place.path:
         missing = [key for key in law if law[key] and key not in present]
@@ -373,73 +379,7 @@ def _refused(place: _Place, message: str) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name}: {message}{shown}"
     if message.startswith("must be "):
         return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
-    return _pointed(message, place.node) or place.mark, message
-
-
-def _pointed(message: str, node: Node) -> Mark | None:
-    """Place of the value or key that a message names, or None."""
-    entries = list(_entries(node))
-    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
-    names = path[1].split(".") if path else []
-    if len(names) > 1:
-        found = _follow(node, names)
-        if found is not None:
-            return found
-    named = re.search(r"'([^']+)'", message)
-    if named:
-        same = [entry.value_mark for entry in entries if entry.text == named[1]]
-        if same:
-            return same[-1]
-    for key, value in re.findall(r"(?=\b([A-Za-z_]\w*) ([\w.+-]+))", message):
-        for entry in entries:
-            if entry.key == key and entry.text == value.rstrip("."):
-                return entry.value_mark
-    for entry in entries:
-        if names and entry.key == names[0]:
-            return entry.key_mark
-    # A message about a file names the whole path.
-    for entry in entries:
-        if entry.key != "kind" and len(entry.text) > 2 and entry.text in message.split(": ")[0]:
-            return entry.value_mark
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    key: str
-    key_mark: Mark
-    text: str
-    value_mark: Mark
-
-
-def _entries(node: Node) -> Iterator[_Entry]:
-    """Every key of the tree, the outermost first."""
-    level: Sequence[Node] = [node]
-    while level:
-        below: list[Node] = []
-        for one in level:
-            if isinstance(one, SequenceNode):
-                below += one.items
-            elif isinstance(one, MappingNode):
-                for key, value in one.values.items():
-                    text = value.text if isinstance(value, ScalarNode) else ""
-                    yield _Entry(key, one.keys[key], text, value.mark)
-                below += one.values.values()
-        level = below
-
-
-def _follow(node: Node, names: Iterable[str]) -> Mark | None:
-    """The key, or the entry of a list, that a path such as `program.outside.2.every` leads to."""
-    mark = None
-    for name in names:
-        if isinstance(node, MappingNode) and name in node.values:
-            mark, node = node.keys[name], node.values[name]
-        elif isinstance(node, SequenceNode) and name.isdecimal() and int(name) < len(node.items):
-            node = node.items[int(name)]
-            mark = node.mark
-        else:
-            return None
-    return mark
+    return pointed(message, place.node) or place.mark, message
 
 
 def _shown(node: Node | None) -> str:

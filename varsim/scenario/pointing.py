@@ -1,0 +1,74 @@
+"""Places of a file that the messages of models name in words."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
+from varsim.scenario.fault import Mark
+
+
+def pointed(message: str, node: Node) -> Mark | None:
+    """Place of the value or key that a message names, or None."""
+    entries = list(_entries(node))
+    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
+    names = path[1].split(".") if path else []
+    if len(names) > 1:
+        found = _follow(node, names)
+        if found is not None:
+            return found
+    named = re.search(r"'([^']+)'", message)
+    if named:
+        same = [entry.value_mark for entry in entries if entry.text == named[1]]
+        if same:
+            return same[-1]
+    for key, value in re.findall(r"(?=\b([A-Za-z_]\w*) ([\w.+-]+))", message):
+        for entry in entries:
+            if entry.key == key and entry.text == value.rstrip("."):
+                return entry.value_mark
+    for entry in entries:
+        if names and entry.key == names[0]:
+            return entry.key_mark
+    # A message about a file names the whole path.
+    for entry in entries:
+        if entry.key != "kind" and len(entry.text) > 2 and entry.text in message.split(": ")[0]:
+            return entry.value_mark
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    key_mark: Mark
+    text: str
+    value_mark: Mark
+
+
+def _entries(node: Node) -> Iterator[_Entry]:
+    """Every key of the tree, the outermost first."""
+    level: Sequence[Node] = [node]
+    while level:
+        below: list[Node] = []
+        for one in level:
+            if isinstance(one, SequenceNode):
+                below += one.items
+            elif isinstance(one, MappingNode):
+                for key, value in one.values.items():
+                    text = value.text if isinstance(value, ScalarNode) else ""
+                    yield _Entry(key, one.keys[key], text, value.mark)
+                below += one.values.values()
+        level = below
+
+
+def _follow(node: Node, names: Iterable[str]) -> Mark | None:
+    """The key, or the entry of a list, that a path such as `program.outside.2.every` leads to."""
+    mark = None
+    for name in names:
+        if isinstance(node, MappingNode) and name in node.values:
+            mark, node = node.keys[name], node.values[name]
+        elif isinstance(node, SequenceNode) and name.isdecimal() and int(name) < len(node.items):
+            node = node.items[int(name)]
+            mark = node.mark
+        else:
+            return None
+    return mark
