@@ -281,8 +281,9 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     meant = nearest(name, known)
     text = f"{place.within}unknown key {quoted(name)}"
     law = parameters(place.owner_shapes)
-    if law and (meant is None or meant in present) and "compute" not in place.path:
-        missing = [key for key in law if law[key] and key not in present]
+    missing = [key for key, needed in law.items() if needed and key not in present]
+    # What a complete law of compute has too much may be a key of the cluster, indented too far.
+    if law and (meant is None or meant in present) and (missing or "compute" not in place.path):
         text += f"; this law is given by {listed(list(law))}"
         return Fault.at(place.mark, text), missing[0] if missing else None
     if name == "<<":
