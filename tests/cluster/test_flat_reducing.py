@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from building import assert_same
 from invariants import drawing
+from tying import CLUSTERS, same_on_both, tied
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.local import order_of
 from varsim.cluster.flat.reduced import ReducedRun
 from varsim.cluster.flat.rules import ENGINE
-from varsim.scenario.training import Scenario
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
-from varsim.study.engine import flat_run, picks_fast, reason_against
+from varsim.study.engine import picks_fast, reason_against
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 
@@ -29,36 +29,6 @@ from varsim.study.why.levers import times_only
 def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compared with is the engine on SimPy."""
     monkeypatch.setenv(ENGINE, "simpy")
-
-
-def compare(scenario: Scenario, index: int = 0, events: int | None = None) -> object:
-    """Make a run on both engines; that of the engine for times alone."""
-    run, strategy = Run(scenario, index, scenario.seed % 3), scenario.strategies[index]
-    expected = run_one(run, events=events)
-    made = flat_run(scenario, strategy, run.replication, events=events, interpreted=True)
-    assert_same(made.trace(strategy.label), expected)
-    return made
-
-
-def tied(strategy: dict[str, Any], stop: dict[str, Any] | None = None, **cluster: Any) -> Scenario:
-    """All times are whole milliseconds, and much happens at once; layers of 1, 2 and 3 ms."""
-    network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.001, "sharing": "fair"}
-    layers = tuple({"backward": 1.0, "size": 6.0 * size} for size in (2, 1, 3))
-    return Scenario.model_validate(
-        {
-            "name": "tied",
-            "seed": 5,
-            "cluster": {
-                "workers": 6,
-                "compute": {"kind": "constant", "value": 0.006},
-                "network": network,
-                **cluster,
-            },
-            "workload": {"problem": {"kind": "timing"}, "layers": layers, "batch_size": 1},
-            "strategies": ({"kind": "on_write", **strategy},),
-            "stop": stop or {"global_steps": 5},
-        }
-    )
 
 
 STRATEGIES: list[dict[str, Any]] = [
@@ -73,19 +43,6 @@ STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica"},
     {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica", "write_back": True},
 ]
-CLUSTERS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "overheads": {
-        "overheads": {"first_iteration": 0.001, "message": 0.0001, "reduction": 1000.0},
-        "optimizer_time": 0.001,
-    },
-    "slow": {
-        "slow_workers": (
-            {"rank": 1, "factor": 3.0, "after": 0.01, "until": 0.05},
-            {"rank": 2, "factor": 1.5},
-        )
-    },
-}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
@@ -99,11 +56,11 @@ def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
         sent = {"message": 0.0001} if strategy.get("write_back") else {}
         cluster = cluster | {"overheads": {"first_iteration": 0.001, **sent}}
     for events in range(1, 200, 23):
-        compare(tied(strategy, **cluster), events=events)
+        same_on_both(tied(strategy, **cluster), events=events)
     for moment in range(1, 60, 11):
-        compare(tied(strategy, {"time": moment * 1e-3}, **cluster))
+        same_on_both(tied(strategy, {"time": moment * 1e-3}, **cluster))
     for steps in (1, 2, 5):
-        compare(tied(strategy, {"global_steps": steps}, **cluster))
+        same_on_both(tied(strategy, {"global_steps": steps}, **cluster))
 
 
 def compare_drawn(seeds: Iterable[int]) -> Counter[str]:
@@ -115,7 +72,7 @@ def compare_drawn(seeds: Iterable[int]) -> Counter[str]:
             scenario = times_only(drawn)
             in_arrays = isinstance(strategy, OnWrite | OnRead)
             if in_arrays and not reason_against(scenario, strategy):
-                by_event = isinstance(compare(scenario, index), ReducedRun)
+                by_event = isinstance(same_on_both(scenario, index)[0], ReducedRun)
                 seen["event by event" if by_event else strategy.kind] += 1
                 seen["overlap"] += strategy.overlaps
                 seen["buckets"] += getattr(strategy, "bucketing", None) is not None
@@ -147,8 +104,8 @@ def compare_broadcasts(seeds: Iterable[int]) -> Counter[str]:
         scenario = times_only(drawn.model_copy(update={"strategies": (strategy,)}))
         if not reason_against(scenario, strategy):
             try:
-                compare(scenario)
-                compare(scenario, events=40 + seed % 200)
+                same_on_both(scenario)
+                same_on_both(scenario, events=40 + seed % 200)
             except NotCoveredError:
                 seen["left to the other"] += 1
             network = scenario.cluster.network
@@ -172,9 +129,9 @@ def test_broadcasts_that_arrive_as_others_have_computed_are_left_to_the_other() 
     network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.001, "sharing": "first_come"}
     scenario = tied({"kind": "on_read", **said}, {"global_steps": 20}, network=network)
     with pytest.raises(NotCoveredError, match="ranks begin at a moment at which others"):
-        compare(scenario)
+        same_on_both(scenario)
     slower = {"compute": {"kind": "constant", "value": 0.007}}
-    compare(tied({"kind": "on_read", **said}, {"global_steps": 20}, network=network, **slower))
+    same_on_both(tied({"kind": "on_read", **said}, {"global_steps": 20}, network=network, **slower))
 
 
 @pytest.mark.slow
@@ -212,9 +169,9 @@ def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPa
     for module in ("mirrored", "local"):
         monkeypatch.setattr(f"varsim.cluster.flat.{module}.TOGETHER", 100)
     for law in ({"kind": "constant", "value": 0.006}, {"kind": "exponential", "mean": 0.01}):
-        compare(tied({}, {"global_steps": 400}, compute=law))
-        compare(tied({"micro_batches": 2}, {"examples": 2001}, **CLUSTERS["overheads"]))
-        compare(tied({"kind": "on_read"}, {"examples": 2001}, compute=law))
+        same_on_both(tied({}, {"global_steps": 400}, compute=law))
+        same_on_both(tied({"micro_batches": 2}, {"examples": 2001}, **CLUSTERS["overheads"]))
+        same_on_both(tied({"kind": "on_read"}, {"examples": 2001}, compute=law))
 
 
 @pytest.mark.parametrize(
@@ -254,8 +211,8 @@ def test_a_worker_alone_sends_nothing(strategy: dict[str, Any], cluster: dict[st
     if alone["slow_workers"]:
         alone["slow_workers"] = ({**alone["slow_workers"][0], "rank": 0},)
     for events in (*range(1, 30, 3), None):
-        compare(tied(strategy, **alone), events=events)
-    compare(tied(strategy, {"time": 0.0231}, **alone))
+        same_on_both(tied(strategy, **alone), events=events)
+    same_on_both(tied(strategy, {"time": 0.0231}, **alone))
 
 
 @pytest.mark.parametrize(
