@@ -1,7 +1,7 @@
 """Builder of a run's memory: records one after the other, each known by its address."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,18 @@ from varsim.cluster.flat import layout as at
 
 Ints: TypeAlias = NDArray[np.int64]
 
+# As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
+_LONGEST: Final = 1 << 58
+
 
 class NotCoveredError(Exception):
     """Run that only the engine on SimPy can make."""
+
+
+def check_sums(longest: float) -> None:
+    """NotCoveredError if a run has times so long (ns) that 64 bits are too few for their sums."""
+    if not longest <= _LONGEST:
+        raise NotCoveredError("its times are too long for sums of 64 bits")
 
 
 class Building:

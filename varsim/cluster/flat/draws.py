@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, NotCoveredError, records
+from varsim.cluster.flat.building import Building, check_sums, records
 from varsim.cluster.slowdown import windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
 from varsim.values.stream import stream, streams
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
-# As long as a step may be (ns), so that sums of some of them stay within 64 bits.
-_LONGEST: Final = 1 << 58
 _FOREVER: Final = 1 << 60  # draws
 _MOST_KEPT: Final = 2_000  # workers whose first draws are kept for other runs: 2 MB of them
 _MANY: Final = 1 << 22  # draws of all workers
@@ -116,8 +114,7 @@ class ComputeTimes:
         else:
             seconds = np.stack([next(self._blocks_of(rank, block)) for rank in ranks])
         times = np.rint(seconds * (self._factors[list(ranks)] * 1e9)[:, np.newaxis])
-        if not times.max() * self._slowest <= _LONGEST:
-            raise NotCoveredError("a step takes too long for sums of 64 bits")
+        check_sums(times.max() * self._slowest)
         return times.astype(np.int64)
 
     def _blocks_of(self, rank: int, block: int) -> Iterator[Floats]:

@@ -116,8 +116,10 @@ def thread(free: Ints, first: int, threads: int, come: int, hold: int) -> int:
 
 
 def end_of(m: Ints, reals: Floats, w: int, start: int, work: int) -> int:
-    """When `work` ns of normal compute that start at `start` end, on a worker slow at times."""
+    """When `work` ns of normal compute that start at `start` end, if it is slow at times, too."""
     bounds, factors, count = m[w + at.BOUNDS], m[w + at.FACTORS], m[w + at.WINDOWS]
+    if count == 0:
+        return start + work
     index = count - 1
     while m[bounds + index] > start:
         index -= 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from varsim.cluster.batch import MessageBatch
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, NotCoveredError
+from varsim.cluster.flat.building import Building, check_sums
 from varsim.cluster.link import Link, Route
 from varsim.cluster.placement import server_messages, server_places, traffic_per_port
 from varsim.cluster.trace import LinkRow
@@ -21,7 +21,6 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 _OWN: Final = 2  # links of a worker on a star
-_LONGEST: Final = 1 << 58  # ns
 # Of both batches of a worker: how often it was sent, when it is due, when it starts on each link.
 _SENDING: Final = (
     *(at.PULLED, at.PULL_DUE, at.PULL_STARTS),
@@ -116,8 +115,7 @@ class FlatNetwork:
             sum(sizes[-1] + len(sizes) * idle(route) for route, _, sizes in batch.marks)
             for batch in batches
         )
-        if whole * number / bandwidths.min(initial=math.inf) * 1e9 > _LONGEST:
-            raise NotCoveredError("its times are too long for sums of 64 bits")
+        check_sums(whole * number / bandwidths.min(initial=math.inf) * 1e9)
         made = np.array(
             [
                 [self._fair_batch(building, batch, like, reals) for batch in both]
@@ -142,7 +140,7 @@ class FlatNetwork:
         schedule, record, connections = batch.schedule, [0] * at.BATCH, []
         for route, items, marks in batch.marks:
             numbers = [self._link(link, like) for link in route]
-            relays = sum(link.begins << hop for hop, link in enumerate(route) if hop)
+            relays = relayed_on(route)
             lag = schedule.latency if schedule.even else sum(link.latency for link in route)
             flows, after = [(numbers, relays, items, marks)], 0
             if idle(route):  # before every message
@@ -286,6 +284,11 @@ class FlatNetwork:
 def idle(route: Route) -> float:
     """The bytes for which the overhead of a message keeps the first link of its route busy."""
     return route[0].overhead * route[0].bandwidth / 1e9 if route else 0.0
+
+
+def relayed_on(route: Route) -> int:
+    """On which links of a route hosts on the way pass a message on, as bits (link.relays)."""
+    return sum(link.begins << hop for hop, link in enumerate(route) if hop)
 
 
 def pool(

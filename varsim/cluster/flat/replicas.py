@@ -105,7 +105,7 @@ def compute_next(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         return
     m[r + at.BATCHES_LEFT] = left - 1
     start, work = max(m[w + at.READY], m[at.NOW]), next_work(m, w, m[at.PASSED_OVER])
-    done = paced(m, reals, w, start, work)
+    done = end_of(m, reals, w, start, work)
     gradient = begin_gradient(m, w, start, done, m[w + at.COPY_AT], m[w + at.COPY_STEP])
     span(m, log, w, min(done, m[r + at.DEADLINE]) if m[at.BREAKS_OFF] else done, _COMPUTE)
     if left > 1 or m[at.OVERLAPS] == 0:
@@ -114,7 +114,7 @@ def compute_next(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     offer(m, w, gradient)
     for bucket in range(m[at.BUCKETS]):
         share = round(work * reals[m[at.SHARES] + bucket])
-        m[r + at.MOMENTS + bucket] = min(done, paced(m, reals, w, start, share))
+        m[r + at.MOMENTS + bucket] = min(done, end_of(m, reals, w, start, share))
     exchange(m, reals, log, heap, w)
 
 
@@ -149,11 +149,6 @@ def offer(m: Ints, w: int, gradient: int) -> None:
     else:
         m[first] = gradient
     m[r + at.LAST_OFFERED] = gradient
-
-
-def paced(m: Ints, reals: Floats, w: int, start: int, work: int) -> int:
-    """When so much work of a worker ends that starts then (ns)."""
-    return start + work if m[w + at.WINDOWS] == 0 else end_of(m, reals, w, start, work)
 
 
 def exchange(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
@@ -268,7 +263,7 @@ def update_copy(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         apply_mean(m, reals, log, heap, w)
         return
     start = max(m[w + at.READY], m[at.NOW])
-    span(m, log, w, paced(m, reals, w, start, update), _COMPUTE)
+    span(m, log, w, end_of(m, reals, w, start, update), _COMPUTE)
     put(m, heap, m[w + at.READY], w << at.BITS | at.COPY_UPDATED)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start
-from varsim.cluster.flat.building import Building, Ints, NotCoveredError
+from varsim.cluster.flat.building import Building, Ints, check_sums
 from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.compiled import Code
 from varsim.cluster.flat.core import advance
@@ -26,8 +26,6 @@ _KINDS: Final = {
     "accumulators": at.SYNCHRONOUS,
     "cutoff": at.BACKUP,
 }
-# As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
-_LONGEST: Final = 1 << 58
 
 
 class ServedRun(FlatRun):
@@ -74,9 +72,7 @@ class ServedRun(FlatRun):
         starts = building.room(int(hops[-1])) + np.concatenate(([0], hops[:-1]))
         workers[:, [at.PULL_STARTS, at.PUSH_STARTS]] = starts.reshape(-1, 2)
         self._queues.draw(building, reals)
-        most = building.largest * max([1.0, *reals]) * number * variables
-        if most > _LONGEST:
-            raise NotCoveredError("its times are too long for sums of 64 bits")
+        check_sums(building.largest * max([1.0, *reals]) * number * variables)
         if self._fair:
             self._network.lay_out_fairly(building, workers, reals, self._transfers)
             self._parts = self._transfers * self._network.most_parts

@@ -1,25 +1,24 @@
 """Flat form of all-reduces message by message: links, and what each rank sends over them."""
 
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from varsim.cluster.collectives.plan import Plan, Send
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, NotCoveredError
+from varsim.cluster.flat.building import Building, NotCoveredError, check_sums
 from varsim.cluster.flat.network import (
     count_flows,
     idle,
     lay_out_flows,
     lay_out_links,
     pool,
+    relayed_on,
 )
 from varsim.cluster.flat.reductions import Reductions, carried
-from varsim.cluster.link import Booking, Link, Route
+from varsim.cluster.link import Booking, Link
 from varsim.cluster.trace import LinkRow
-
-_LONGEST: Final = 1 << 58  # ns
 
 
 class FlatWalks:
@@ -51,8 +50,7 @@ class FlatWalks:
         m[at.FREE_MESSAGE] = pool(building, messages + 1, size)
         self._messages = range(m[at.FREE_MESSAGE], building.size, size)
         longest = max(link.hold(send.size) for send in self._all for link in send.route)
-        if longest * messages > _LONGEST:
-            raise NotCoveredError("its times are too long for sums of 64 bits")
+        check_sums(longest * messages)
         return [self._plan(building, plan, reals) for plan in self._plans]
 
     def carried(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
@@ -122,7 +120,7 @@ class FlatWalks:
         if not route:
             raise NotCoveredError("a message of its collective crosses no link")
         place, mark = first + len(connections), len(reals)
-        connections += [len(route), 1, mark, 0, _relayed(route), 0, 0, *links]
+        connections += [len(route), 1, mark, 0, relayed_on(route), 0, 0, *links]
         reals.append(send.size)
         if idle(route):
             connections += [1, 1, mark + 1, 0, 0, place, 1, links[0]]
@@ -136,11 +134,4 @@ class FlatWalks:
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
         said += [send.adding, len(reals), len(route), sum(link.latency for link in route)]
         reals.append(send.size)
-        return [*said, ahead, _relayed(route), *hops, *[0] * (2 * self._hops - len(hops))]
-
-
-def _relayed(route: Route) -> int:
-    """On which links of a route hosts on the way pass a message on, as bits."""
-    if len(route) < 2 or not route[1].begins:
-        return 0
-    return sum(link.begins << hop for hop, link in enumerate(route) if hop)
+        return [*said, ahead, relayed_on(route), *hops, *[0] * (2 * self._hops - len(hops))]

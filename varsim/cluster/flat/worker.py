@@ -57,8 +57,7 @@ def compute(
     m: Ints, reals: Floats, log: Ints, heap: Ints, w: int, start: int, read_at: int, read_step: int
 ) -> None:
     """It computes a gradient from a moment on, of what it read at another."""
-    work = next_work(m, w, 0)
-    end = start + work if m[w + at.WINDOWS] == 0 else end_of(m, reals, w, start, work)
+    end = end_of(m, reals, w, start, next_work(m, w, 0))
     gradient = begin_gradient(m, w, start, end, read_at, read_step)
     if m[at.STRATEGY] < at.SYNCHRONOUS:
         ring = m[at.UNEVALUATED]
