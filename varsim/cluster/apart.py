@@ -7,16 +7,17 @@ as long as with all workers there, whoever is missing. Times in integer ns.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.attempts import Fall
+from varsim.cluster.attempts import Fall, set_up_again
 from varsim.cluster.course import Pace
 from varsim.cluster.description import Cluster
 from varsim.cluster.recovery import RandomFailures, Recovery
-from varsim.cluster.striking import Strike, Strikes
+from varsim.cluster.striking import Strikes
 from varsim.cluster.trace import Attempt
 
 _NS: Final = 1e9
@@ -68,7 +69,7 @@ class Rhythm(Turns):
     """Rounds in a rhythm: as they were simulated, the last ones again and again."""
 
     def __init__(self, rounds: Rounds) -> None:
-        self._number, self._pace = len(rounds.lasted), Pace.of(np.cumsum(rounds.lasted))
+        self._pace = Pace.of(np.cumsum(rounds.lasted))
 
     def begins(self, number: int) -> int:
         return self._pace.end_of(number) if number else 0
@@ -77,8 +78,7 @@ class Rhythm(Turns):
         return self._pace.by(time)
 
     def row(self, number: int) -> int:
-        beyond = max(0, -((self._number - 1 - number) // self._pace.period))
-        return number - beyond * self._pace.period
+        return self._pace.like(number + 1) - 1
 
     def again(self, number: int) -> None:
         """See Turns; it is as long as before."""
@@ -226,8 +226,9 @@ class WorkerLives:
     def _falls(self, end: int) -> list[list[Fall]]:
         """When each worker is down: from its failure until its host is there, and a restart."""
         falls: list[list[Fall]] = [[] for _ in self._work]
-        for now, strikes in self._instants(end):
-            struck, hosts = self._strikes.happen(strikes, now)
+        strikes = (one for one in self._strikes.until(self._horizon) if one.time < end)
+        for now, together in groupby(strikes, key=lambda one: one.time):
+            struck, hosts = self._strikes.happen(list(together), now)
             hit = []
             for host in sorted(hosts):
                 there = max(now + self._detection, self._strikes.hosts.there(host))
@@ -243,45 +244,12 @@ class WorkerLives:
                 hit[0].spares += struck.spares
         return falls
 
-    def _instants(self, end: int) -> Iterator[tuple[int, list[Strike]]]:
-        """Failures up to the horizon, those of one instant together."""
-        together: list[Strike] = []
-        for strike in self._strikes.until(self._horizon):
-            if together and strike.time > together[0].time:
-                yield together[0].time, together
-                together = []
-            if strike.time < end:
-                together.append(strike)
-        if together:
-            yield together[0].time, together
-
     def _of(self, rank: int, falls: Sequence[Fall], end: int) -> Iterator[tuple[int, ...]]:
         """The attempts of a worker; what its start takes besides is restart."""
-        start, set_up = 0, min(self._set_up, falls[0].died if falls else end)
-        for place, fall in enumerate([*falls, None]):
-            dies = fall is not None
-            died = end if fall is None else fall.died
-            one = self._work[rank].attempt(died - start - set_up, dies=dies)
-            one = one._replace(start=start, restart=set_up)
-            if fall is not None:
-                after = falls[place + 1].died if place + 1 < len(falls) else end
-                fall.back = min(fall.back + self._set_up, after)
-                down = dict.fromkeys(("detection", "repair", "restart"), 0)
-                for (since, until), kind in _spans(fall):
-                    down[kind] += until - since
-                down["restart"] += set_up
-                one = one._replace(**down, failures=fall.failures, spares=fall.spares)
-                start = fall.back
-            yield *one, rank
-            set_up = 0
-
-
-def _spans(fall: Fall) -> Iterator[tuple[tuple[int, int], str]]:
-    """What a time down is, one part after the other."""
-    ends = [since for since, _, _ in fall.waits[1:]] + [fall.back]
-    for (since, noticed, there), end in zip(fall.waits, ends, strict=True):
-        known = min(noticed, end)
-        here = max(known, min(there, end))
-        yield (since, known), "detection"
-        yield (known, here), "repair"
-        yield (here, end), "restart"
+        work, start, restart = self._work[rank], 0, set_up_again(falls, self._set_up, end)
+        for fall in falls:
+            one = work.attempt(fall.died - start - restart, dies=True)
+            yield *fall.follows(one._replace(start=start, restart=restart)), rank
+            start, restart = fall.back, 0
+        one = work.attempt(end - start - restart, dies=False)
+        yield *one._replace(start=start, restart=restart), rank

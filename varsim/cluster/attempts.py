@@ -12,7 +12,7 @@ from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.failures import Failures
 from varsim.cluster.rows import Rows
 from varsim.cluster.saving import Saver
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
+from varsim.cluster.trace import Attempt, GradientRow, Outcome, Phase, Span, Trace
 
 _WAITS: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK, Phase.DOWN)
 
@@ -32,7 +32,8 @@ class Gone(NamedTuple):
     died: bool
 
 
-# What time is told as: in the order of Attempt's fields.
+# What time is told as, in the order of Attempt's fields from the first that is a part of its time.
+_FIRST: Final = Attempt._fields.index("productive")
 _CHECKPOINT, _LOST, _DETECTION, _REPAIR, _RESTART = 1, 2, 3, 4, 5
 
 
@@ -52,13 +53,34 @@ class Fall:
         self.back = END_OF_TIME
 
     def parts(self) -> list[tuple[Times, int]]:
-        """All of it, in spans and what each is."""
-        found: list[tuple[Times, int]] = [((self.died, self.back), _RESTART)]
+        """All of it, in spans one after the other, and what each is."""
+        found: list[tuple[Times, int]] = []
         ends = [since for since, _, _ in self.waits[1:]] + [self.back]
         for (since, noticed, there), end in zip(self.waits, ends, strict=True):
-            found.append(((min(noticed, end), min(there, end)), _REPAIR))
-            found.append(((since, min(noticed, end)), _DETECTION))
+            known, here = min(noticed, end), min(there, end)
+            found.append(((since, known), _DETECTION))
+            found.append(((known, here), _REPAIR))
+            found.append(((here, end), _RESTART))
         return found
+
+    def follows(self, one: Attempt) -> Attempt:
+        """An attempt with the time down at its end."""
+        row = list(one)
+        for (since, until), kind in self.parts():
+            row[_FIRST + kind] += until - since
+        return Attempt(*row)._replace(failures=self.failures, spares=self.spares)
+
+
+def set_up_again(falls: Sequence[Fall], set_up: int, end: int) -> int:
+    """A worker is back only once it is set up again; until when it was set up at first (ns).
+
+    `end`: of all its attempts.
+    """
+    until = end
+    for fall in reversed(falls):
+        fall.back = min(fall.back + set_up, until)
+        until = fall.died
+    return min(set_up, until)
 
 
 def with_attempts(
@@ -78,11 +100,7 @@ def with_attempts(
     besides (ns).
     """
     end = trace.end
-    for own in falls:
-        until = end
-        for fall in reversed(own):
-            fall.back = min(fall.back + set_up, until)
-            until = fall.died
+    begun = [set_up_again(own, set_up, end) for own in falls]
     ledger = _Handed(trace, failures)
     still = _stood_still(trace.span_rows, falls)
     found, in_vain = [], []
@@ -94,7 +112,7 @@ def with_attempts(
         in_vain.append(vain)
         lost += ledger.undone(rank, gone)
         down = [part for fall in own for part in fall.parts()]
-        down.append(((0, min(set_up, own[0].died if own else end)), _RESTART))
+        down.append(((0, begun[rank]), _RESTART))
         saving, complete = list[Times](), list[int]()
         if saver is not None:
             saving, complete = saver.cost(trace.span_rows, rank)

@@ -83,7 +83,7 @@ class Pace(Steps):
 
     def __init__(self, ends: Sequence[int], period: int, each: int = 1) -> None:
         self.each = each
-        self._ends, self.period = ends, period
+        self._ends, self._period = ends, period
         self._lasts = ends[-1] - (ends[-1 - period] if period < len(ends) else 0)
 
     @classmethod
@@ -106,12 +106,16 @@ class Pace(Steps):
         )
 
     def end_of(self, step: int) -> int:
-        more = max(0, -((len(self._ends) - step) // self.period))
-        return self._ends[step - more * self.period - 1] + more * self._lasts
+        like = self.like(step)
+        return self._ends[like - 1] + (step - like) // self._period * self._lasts
 
     def by(self, time: int) -> int:
         more = max(0, -((self._ends[-1] - time) // self._lasts))
-        return bisect_right(self._ends, time - more * self._lasts) + more * self.period
+        return bisect_right(self._ends, time - more * self._lasts) + more * self._period
+
+    def like(self, step: int) -> int:
+        """The step of those that were simulated that one is like."""
+        return step - max(0, -((len(self._ends) - step) // self._period)) * self._period
 
     def advance(self, steps: int) -> None:
         """See Steps; the rhythm is that of every start."""

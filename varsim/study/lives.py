@@ -49,7 +49,7 @@ class Smaller:
 
     def trace(self, scenario: Scenario, of: Trace, workers: int) -> Trace:
         """As many steps of the same strategy as a trace has, by so many of its workers."""
-        strategy = _strategy(scenario, of)
+        strategy = scenario.strategy(of.strategy)
         replication = of.replication if steps_are_random(scenario, strategy) else 0
         key = of.strategy, workers, replication
         if key not in self._known:
@@ -72,19 +72,22 @@ def with_life(scenario: Scenario, trace: Trace, smaller: Smaller | None = None) 
     """
     if scenario.failures is None or in_run(scenario.failures):
         return trace
-    if _strategy(scenario, trace).lives_apart:
-        return replace(trace, life=_apart(scenario, trace).attempts())
-    return replace(trace, life=life_of(scenario, trace, smaller).attempts())
+    return replace(trace, life=_lives(scenario, trace, smaller).attempts())
 
 
 def check_pace(scenario: Scenario, trace: Trace) -> None:
     """Raise PaceError where no life can be made of the steps of a whole run."""
-    if scenario.failures is None or in_run(scenario.failures):
-        return
-    if _strategy(scenario, trace).lives_apart:
-        _apart(scenario, trace)
-    else:
-        life_of(scenario, trace)
+    if scenario.failures is not None and not in_run(scenario.failures):
+        _lives(scenario, trace, None)
+
+
+def _lives(
+    scenario: Scenario, trace: Trace, smaller: Smaller | None
+) -> Life | RegroupedLife | WorkerLives:
+    """The life of the whole job of a trace, or those of its workers that wait for nobody."""
+    if scenario.strategy(trace.strategy).lives_apart:
+        return _apart(scenario, trace)
+    return life_of(scenario, trace, smaller)
 
 
 def life_of(
@@ -94,7 +97,7 @@ def life_of(
     try:
         return _life_of(scenario, trace, smaller)
     except PaceError as error:
-        strategy = _strategy(scenario, trace)
+        strategy = scenario.strategy(trace.strategy)
         least, _ = scenario.least_steps(strategy)
         short = len(trace.steps) < least and not steps_are_random(scenario, strategy)
         more = f", {least} at least" if short else ""
@@ -103,7 +106,7 @@ def life_of(
 
 def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life | RegroupedLife:
     assert scenario.failures is not None
-    strategy = _strategy(scenario, trace)
+    strategy = scenario.strategy(trace.strategy)
     cluster, recovery = scenario.cluster_of(strategy), scenario.recovery or Recovery()
     start_up = cluster.set_up
     each, random = strategy.recurs_after(cluster), steps_are_random(scenario, strategy)
@@ -182,7 +185,7 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
 
 def round_of(scenario: Scenario, trace: Trace) -> float:
     """How long (s) a round is at whose end alone the job of a trace is saved; 0 where at any."""
-    strategy = _strategy(scenario, trace)
+    strategy = scenario.strategy(trace.strategy)
     each = strategy.recurs_after(scenario.cluster_of(strategy))
     if each == 1 or strategy.lives_apart:
         return 0.0
@@ -249,19 +252,14 @@ def _compound(means: Mapping[int, float], most: int) -> NDArray[np.float64]:
     return shares
 
 
-def _strategy(scenario: Scenario, trace: Trace) -> Strategy:
-    (found,) = (one for one in scenario.strategies if one.label == trace.strategy)
-    return found
-
-
 def of_workers(scenario: Scenario, trace: Trace) -> bool:
     """Whether attempts of a life are of single workers, not of a whole job."""
-    return bool(in_run(scenario.failures)) or _strategy(scenario, trace).lives_apart
+    return bool(in_run(scenario.failures)) or scenario.strategy(trace.strategy).lives_apart
 
 
 def _apart(scenario: Scenario, trace: Trace) -> WorkerLives:
     """The lives of workers that wait for nobody."""
-    strategy = _strategy(scenario, trace)
+    strategy = scenario.strategy(trace.strategy)
     cluster, of = scenario.cluster_of(strategy), (scenario.seed, trace.replication)
     random, found = steps_are_random(scenario, strategy), list[Work]()
     for rank, rounds in enumerate(_rounds(trace, strategy.round.steps, cluster.set_up)):
