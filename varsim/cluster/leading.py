@@ -154,7 +154,6 @@ class CopySaver(Saver[Led]):
             now = Pass(held.counts[0], begun, other.batches)
             latest = self._passed.get(other.rank, now)
             passed.append(latest if latest.steps == now.steps else now)
-        self._writer = worker.rank
         content = Led(held, [one.batches for one in passed])
         self._latest = saved = Saved(content, worker.rank, [one.time for one in passed], None)
         self.count()
@@ -195,7 +194,8 @@ def saver_of(
     """
     described = rules.checkpoint
     if not rules.copies:
-        return ServerSaver.of(described, rules.failures, rate, ledger, workers)
+        there = described or rules.failures.of_servers
+        return ServerSaver(described, rate, ledger, workers) if there else None
     if described is None:
         return None
     for worker in workers:

@@ -12,7 +12,7 @@ import numpy as np
 from varsim.cluster.batch import MessageBatch
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.ledger import Balance, Ledger
-from varsim.cluster.recovery import Checkpoint, RandomFailures
+from varsim.cluster.recovery import Checkpoint
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Network, nothing
@@ -168,6 +168,7 @@ class Saver(ABC, Generic[C]):
 
     def _write(self, worker: Worker, clock: Clock, saved: Saved[C], begun: int) -> Activity[None]:
         """A worker, which has had all of it since it had `begun` (ns), writes it to storage."""
+        self._writer = worker.rank
         stops = round(self._described.snapshot * _NS) if self._beside else self.takes
         end = clock.time + stops
         worker.transferred(int(Phase.WRITE), end, stops)
@@ -214,19 +215,6 @@ class ServerSaver(Saver[Served]):
         self._batch: MessageBatch
         self._variables: Sequence[DistributedVariable] = ()
         self._averages: MovingAverages | None = None
-
-    @classmethod
-    def of(
-        cls,
-        described: Checkpoint | None,
-        failures: RandomFailures,
-        rate: float,
-        ledger: Ledger,
-        workers: Sequence[Worker],
-    ) -> "ServerSaver | None":
-        """That of a run; none where no model on servers is ever lost, or saved."""
-        there = described or failures.of_servers
-        return cls(described, rate, ledger, workers) if there else None
 
     def serves(
         self,
