@@ -16,8 +16,8 @@ from conformance.in_between.recorded import Replay
 from oracle import leading
 from oracle.leading import PARTS, UNTIL
 from oracle.periodic import Drawn, optimizer
+from oracle.test_leaving import noting_sources, settings_of
 from varsim.cluster.interruptions import Rules
-from varsim.cluster.quorum import Quorum
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
 from varsim.cluster.trace import Attempt, GradientRow, Outcome, Trace
 from varsim.strategies import STRATEGIES
@@ -99,15 +99,6 @@ def rules_of(case: Drawn) -> Rules:
     )
 
 
-def settings_of(case: Drawn) -> dict[str, Any]:
-    if case["kind"] == "diloco":
-        outer = {"kind": "momentum", "learning_rate": 0.7, "momentum": 0.9, "nesterov": True}
-        turns = {"inner_steps": case["turn"] * case["fragments"], "fragments": case["fragments"]}
-        return {**turns, "outer": outer}
-    period = {"period": case["turn"]} if case["kind"] == "local_sgd" else {}
-    return {**period, "on_death": "continue_with_fewer"}
-
-
 def check(case: Drawn) -> Counter[str]:
     """Compare gradients, what they were computed at, updates, and what all time went into."""
     if case["kind"] == "on_write":
@@ -115,20 +106,14 @@ def check(case: Drawn) -> Counter[str]:
     strategy = STRATEGIES[case["kind"]].model_validate(settings_of(case))
     parts, stop = case.get("fragment_elements"), {"time": UNTIL / 1e3}
     replay = Replay(case, strategy, parts, stop, rules=rules_of(case))
-    sources: dict[tuple[int, float], int] = {}
     read: dict[tuple[int, int], list[Any]] = {}
-    passes, gradient = Quorum.passes, replay.task.gradient
-
-    def noted(self: Quorum, worker: Any) -> None:
-        for rank in self._waiting:
-            sources[rank, self._job.clock.time / MS] = worker.rank
-        passes(self, worker)
+    gradient = replay.task.gradient
 
     def computed(worker: int, number: int, x: Any) -> Any:
         read.setdefault((worker, number), []).append(np.array(x).tolist())
         return gradient(worker, number, x)
 
-    with patch.object(Quorum, "passes", noted), patch.object(replay.task, "gradient", computed):
+    with noting_sources() as sources, patch.object(replay.task, "gradient", computed):
         trace = replay.run()
     expected = leading.Run(case, lambda rank, now: sources[rank, now])
     compare_gradients(trace, expected, read)

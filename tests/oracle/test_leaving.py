@@ -4,6 +4,8 @@ More: pytest tests/oracle/test_leaving.py --scenarios 10000 --first 1000.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -30,6 +32,21 @@ def settings_of(case: leaving.Drawn) -> dict[str, Any]:
     return {**period, "on_death": "continue_with_fewer"}
 
 
+@contextmanager
+def noting_sources() -> Iterator[dict[tuple[int, float], int]]:
+    """Of whom a worker that is back, at a moment (ms), takes all it has."""
+    sources: dict[tuple[int, float], int] = {}
+    passes = Quorum.passes
+
+    def noted(self: Quorum, worker: Any) -> None:
+        for rank in self._waiting:
+            sources[rank, self._job.clock.time / MS] = worker.rank
+        passes(self, worker)
+
+    with patch.object(Quorum, "passes", noted):
+        yield sources
+
+
 def check(case: leaving.Drawn) -> Counter[str]:
     """Compare all gradients, lost ones too, what they were computed at, and steps."""
     strategy = STRATEGIES[case["kind"]].model_validate(settings_of(case))
@@ -49,15 +66,7 @@ def check(case: leaving.Drawn) -> Counter[str]:
         {"time": (leaving.MOST - 0.5) / 1000},
         events,
     )
-    sources: dict[tuple[int, float], int] = {}
-    passes = Quorum.passes
-
-    def noted(self: Quorum, worker: Any) -> None:
-        for rank in self._waiting:
-            sources[rank, self._job.clock.time / MS] = worker.rank
-        passes(self, worker)
-
-    with patch.object(Quorum, "passes", noted):
+    with noting_sources() as sources:
         read, trace = run_noting_reads(replay)
     group = leaving.Group(case, lambda rank, now: sources[rank, now])
     group.run()
