@@ -172,7 +172,7 @@ class TestRun:
         for command in ("run", "check"):
             result = run(command, count)
             assert result.exit_code == 2
-            assert result.stderr.startswith(f"{count}:19:20: error: outside.1.every 3 is beyond")
+            assert result.stderr.startswith(f"{count}:19:20: error: outside[1].every 3 is beyond")
             assert "Traceback" not in result.stderr
 
 

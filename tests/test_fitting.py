@@ -104,7 +104,7 @@ class TestRefused:
         with pytest.raises(ScenarioError) as refused:
             load(text)
         line, *shown = str(refused.value).splitlines()
-        assert line.startswith("scenario:15:5: error: strategies.0: '")
+        assert line.startswith("scenario:15:5: error: strategies[0]: '")
         assert len(shown) == 2, "the line of the file, and a mark below it"
         assert said in line
         assert line.endswith("(memory.exceeded: mark simulates it as if it did)")

@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     # old, new, line, column, message
     "two variables of one name": (
         "name: seen", "name: correct", 9, 6,
-        "variables.1.name: two variables are called 'correct'; give them different names",
+        "variables[1].name: two variables are called 'correct'; give them different names",
     ),
     "modes that nothing needs": (
         "aggregation: sum", "aggregation: sum, synchronization: on_read", 10, 1,
@@ -102,32 +102,33 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "a variable that is not there": (
         "variable: correct, value", "variable: corect, value", 14, 26,
-        "program.replicas.0.variable: there is no variable 'corect' (there are: correct, seen)",
+        "program.replicas[0].variable: there is no variable 'corect' (there are: correct, seen)",
     ),
     "a variable outside that is not there": (
         "variable: correct, every", "variable: wrong, every", 20, 20,
-        "program.outside.0.variable: there is no variable 'wrong' (there are: correct, seen)",
+        "program.outside[0].variable: there is no variable 'wrong' (there are: correct, seen)",
     ),
     "too few numbers": (
         "[3, 1, 2]", "[3, 1]", 14, 45,
-        "program.replicas.0.value: there are 3 replicas: give 3 numbers, or one",
+        "program.replicas[0].value: there are 3 replicas: give 3 numbers, or one",
     ),
     "a fraction for whole numbers": (
         "value: 8", "value: 8.5", 17, 7,
-        "program.replicas.1.value: value 8.5 is not a whole number: seen is int64",
+        "program.replicas[1].value: value 8.5 is not a whole number: seen is int64",
     ),
     "whole numbers that are drawn": (
         "value: 8", "value: {kind: normal, standard_deviation: 1}", 17, 7,
-        "program.replicas.1.value: drawn numbers are not whole: seen is int64",
+        "program.replicas[1].value: drawn numbers are not whole: seen is int64",
     ),
     "a moving average of whole numbers": (
         "- kind: assign_add", "- kind: moving_average\n      momentum: 0.9", 17, 7,
-        "program.replicas.1.variable: an average of whole numbers is refused, its shares would be "
+        "program.replicas[1].variable: an average of whole numbers is refused, its shares would be "
         "cut: seen is int64",
     ),
     "one number per replica from outside": (
         "{kind: save, every: 4}", "{kind: assign, variable: seen, value: [1, 2, 3]}", 21, 38,
-        "program.outside.1.value: from outside a variable is given one number, not one per replica",
+        "program.outside[1].value: from outside a variable is given one number, not one per "
+        "replica",
     ),
     "without end": (
         "times: 2",
@@ -136,7 +137,7 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "a variable nobody uses": (
         TEXT[TEXT.index("    - kind: assign_add") :], "", 9, 5,
-        "variables.1: the program does nothing with 'seen'",
+        "variables[1]: the program does nothing with 'seen'",
     ),
     "compute without a law": (
         "    - kind: assign_add", "    - {kind: compute}\n    - kind: assign_add", 4, 1,
@@ -175,16 +176,16 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "what TensorFlow refuses": (
         "{name: correct, aggregation: sum}", "{name: correct}", 20, 7,
-        "program.outside.0: under on_read TensorFlow raises ValueError (no_reduce_op): Could not "
+        "program.outside[0]: under on_read TensorFlow raises ValueError (no_reduce_op): Could not "
         "convert",
     ),
     "what TensorFlow refuses to make": (
         "dtype: int64, aggregation: sum", "dtype: int64, aggregation: mean", 9, 5,
-        "variables.1: under on_read TensorFlow raises ValueError (mean_of_non_float): ",
+        "variables[1]: under on_read TensorFlow raises ValueError (mean_of_non_float): ",
     ),
     "what TensorFlow refuses from outside": (
         "{kind: save, every: 4}", "{kind: assign_add, variable: seen, value: 1}", 21, 7,
-        "program.outside.1: under on_read TensorFlow raises ValueError (sum_cross_replica_add): ",
+        "program.outside[1]: under on_read TensorFlow raises ValueError (sum_cross_replica_add): ",
     ),
     "nothing to do": (
         TEXT[TEXT.index("  replicas:") :], "", 11, 1,
@@ -192,11 +193,11 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "beyond the last step": (
         "every: 4", "every: 5", 21, 20,
-        "outside.1.every 5 is beyond the last step, 4: it would never happen",
+        "outside[1].every 5 is beyond the last step, 4: it would never happen",
     ),
     "restored before it is saved": (
         "{kind: save, every: 4}", "{kind: restore, every: 4}", 21, 7,
-        "outside.1: nothing has been saved when it restores for the first time; put {kind: save} "
+        "outside[1]: nothing has been saved when it restores for the first time; put {kind: save} "
         "before it",
     ),
     "a rank that does not exist": (
@@ -268,7 +269,7 @@ WRONG_RATIOS: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "a read that is repeated": (
         "{kind: read, variable: correct}", "{kind: read, variable: correct, times: 3}", 20, 39,
-        "program.outside.0.times has no effect: vary sets it",
+        "program.outside[0].times has no effect: vary sets it",
     ),
     "no write beside the read": (
         "{kind: read, variable: correct}", "{kind: read, variable: correct, every: 2}", 22, 8,
@@ -305,7 +306,7 @@ GIVEN = {
     ),
     "[3, x, 1]": (14, 56, "program.replicas[0].value[1] must be a number, not 'x'"),
     "[[1, 2], 3, 4]": (14, 53, "program.replicas[0].value[0] must be a number, not a list"),
-    "[]": (14, 45, "program.replicas.0.value: there are 3 replicas: give 3 numbers, or one"),
+    "[]": (14, 45, "program.replicas[0].value: there are 3 replicas: give 3 numbers, or one"),
     "{kind: normal}": (
         14, 45, "program.replicas[0].value.standard_deviation is missing: a number above 0",
     ),
@@ -356,7 +357,7 @@ class TestSets:
         assert found == (
             1,
             1,
-            "outside.1.every 5 is beyond the last step, 4: it would never happen",
+            "outside[1].every 5 is beyond the last step, 4: it would never happen",
         )
 
 

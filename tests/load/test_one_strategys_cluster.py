@@ -10,41 +10,41 @@ CASES = {
         "none",
         "{servers_on: workers, parameter_servers: 9}",
         "parameter_servers",
-        "strategies.0.on.parameter_servers 9: servers_on workers puts one on each machine of "
+        "strategies[0].on.parameter_servers 9: servers_on workers puts one on each machine of "
         "workers, and there are 8",
     ),
     "more servers than nodes": (
         "none",
         f"{{servers_on: workers, parameter_servers: 3, network: {{{NODES}, latency: 1 us}}}}",
         "parameter_servers",
-        "strategies.0.on.parameter_servers 3: servers_on workers puts one on each machine of "
+        "strategies[0].on.parameter_servers 3: servers_on workers puts one on each machine of "
         "workers, and there are 2",
     ),
     "parts of tensors that are cut anyway": (
         "none",
         "{partitioner: {kind: fixed, shards: 2}}",
         "partitioner",
-        "strategies.0.on.partitioner has no effect: placement partitioned cuts every tensor over "
+        "strategies[0].on.partitioner has no effect: placement partitioned cuts every tensor over "
         "all servers; choose round_robin or by_bytes",
     ),
     "a rank that no worker has": (
         "none",
         "{network: {bandwidth: 1 Gbit/s, latency: 1 us, slow_links: [{rank: 8, factor: 2}]}}",
         "on",
-        "strategies.0.on: rank 8 does not exist: ranks go from 0 to 7 (workers: 8)",
+        "strategies[0].on: rank 8 does not exist: ranks go from 0 to 7 (workers: 8)",
     ),
     "servers of a strategy without": (
         "on_write",
         "{servers_on: workers}",
         "servers_on",
-        "strategies.0.on.servers_on has no effect: the strategy uses no parameter servers; on can "
+        "strategies[0].on.servers_on has no effect: the strategy uses no parameter servers; on can "
         "change its network",
     ),
     "links to servers of a strategy without": (
         "on_write",
         "{network: {bandwidth: 1 Gbit/s, latency: 1 us, server_bandwidth: 2 Gbit/s}}",
         "server_bandwidth",
-        "strategies.0.on.network.server_bandwidth has no effect: the strategy uses no parameter "
+        "strategies[0].on.network.server_bandwidth has no effect: the strategy uses no parameter "
         "servers; on can change its network",
     ),
 }

@@ -113,7 +113,7 @@ CASES = {
     ),
     "of times only": (
         TIMED.replace("{kind: on_read,", "{kind: on_read, optimizer: {kind: adam},"),
-        "strategies.1.optimizer has no effect: problem timing has no values",
+        "strategies[1].optimizer has no effect: problem timing has no values",
     ),
     "missing in one": (
         EACH.replace(SHARED, "").replace(

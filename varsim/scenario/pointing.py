@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.scenario.fault import Mark
@@ -11,12 +12,10 @@ from varsim.scenario.fault import Mark
 def pointed(message: str, node: Node) -> Mark | None:
     """Place of the value or key that a message names, or None."""
     entries = list(_entries(node))
-    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
-    names = path[1].split(".") if path else []
-    if len(names) > 1:
-        found = _follow(node, names)
-        if found is not None:
-            return found
+    names = _named(message)
+    steps = _steps(node, names)
+    if len(steps) == len(names) > 1:
+        return steps[-1].mark
     named = re.search(r"'([^']+)'", message)
     if named:
         same = [entry.value_mark for entry in entries if entry.text == named[1]]
@@ -34,6 +33,20 @@ def pointed(message: str, node: Node) -> Mark | None:
         if entry.key != "kind" and len(entry.text) > 2 and entry.text in message.split(": ")[0]:
             return entry.value_mark
     return None
+
+
+def with_indexes(message: str, node: Node) -> str:
+    """The message with the path that it begins with as paths are told: `strategies[1].name`."""
+    names = _named(message)
+    steps = _steps(node, names)
+    told = "".join(step.told for step in steps).removeprefix(".")
+    return message.replace(".".join(names[: len(steps)]), told, 1)
+
+
+def _named(message: str) -> list[str]:
+    """The path that a message begins with: of `the strategies.1.name is ...` the three steps."""
+    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
+    return path[1].split(".") if path else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +73,21 @@ def _entries(node: Node) -> Iterator[_Entry]:
         level = below
 
 
-def _follow(node: Node, names: Iterable[str]) -> Mark | None:
-    """The key, or the entry of a list, that a path such as `program.outside.2.every` leads to."""
-    mark = None
+class _Step(NamedTuple):
+    told: str
+    mark: Mark
+
+
+def _steps(node: Node, names: Iterable[str]) -> list[_Step]:
+    """Steps of a path such as `program.outside.2.every`, as far as it leads: `.outside`, `[2]`."""
+    steps: list[_Step] = []
     for name in names:
         if isinstance(node, MappingNode) and name in node.values:
-            mark, node = node.keys[name], node.values[name]
+            steps.append(_Step(f".{name}", node.keys[name]))
+            node = node.values[name]
         elif isinstance(node, SequenceNode) and name.isdecimal() and int(name) < len(node.items):
             node = node.items[int(name)]
-            mark = node.mark
+            steps.append(_Step(f"[{name}]", node.mark))
         else:
-            return None
-    return mark
+            break
+    return steps

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
-from varsim.scenario.pointing import pointed
+from varsim.scenario.pointing import pointed, with_indexes
 from varsim.scenario.shape import (
     Shape,
     described,
@@ -380,7 +380,7 @@ def _refused(place: _Place, message: str) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name}: {message}{shown}"
     if message.startswith("must be "):
         return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
-    return pointed(message, place.node) or place.mark, message
+    return pointed(message, place.node) or place.mark, with_indexes(message, place.node)
 
 
 def _shown(node: Node | None) -> str:

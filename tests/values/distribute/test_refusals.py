@@ -379,7 +379,7 @@ def test_a_scenario_is_refused_in_one_line_at_its_place(
         load_text(text, "file.yaml")
     (problem,) = caught.value.problems
     assert problem.line == line
-    place = "variables.1" if line == 8 else "program.outside.0"
+    place = "variables[1]" if line == 8 else "program.outside[0]"
     start = f"{place}: under {mode} TensorFlow raises ValueError ({category}): "
     assert problem.message.startswith(start)
     assert problem.message.endswith(advice)
