@@ -130,15 +130,15 @@ def flat_run(
     rules = strategy.rules(scenario.cluster_of(strategy))
     assert rules is not None
     cluster, workload, _, workers = asked = _asked(scenario, strategy, rules)
-    stop = scenario.stop_of(strategy)
-    start = Start(scenario.seed, replication, workers, events)
+    stop, seed = scenario.stop_of(strategy), scenario.seed
+    start = Start(cluster, workload, stop, seed, replication, workers, events)
     if isinstance(rules, Rules):
-        return ServedRun(cluster, workload, stop, rules, start, interpreted=interpreted)
+        return ServedRun(start, rules, interpreted=interpreted)
     if isinstance(rules, Reading):
-        return LocalRun(cluster, workload, stop, rules, start)
+        return LocalRun(start, rules)
     if in_arrays(*asked):
-        return MirroredRun(cluster, workload, stop, rules, start)
-    return ReducedRun(cluster, workload, stop, rules, start, interpreted=interpreted)
+        return MirroredRun(start, rules)
+    return ReducedRun(start, rules, interpreted=interpreted)
 
 
 def _asked(

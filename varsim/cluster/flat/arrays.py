@@ -11,6 +11,7 @@ from varsim.cluster.flat.draws import ComputeTimes
 from varsim.cluster.flat.record import Record
 from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import end_of, windows
+from varsim.cluster.stop import Stop
 from varsim.cluster.trace import Phase, Span
 from varsim.values.distribution import BLOCK
 from varsim.values.workload import Workload
@@ -23,6 +24,9 @@ _AS_EVER: Final = [(0, 1.0)]
 class Start(NamedTuple):
     """What a run begins with; `events`: it ends once so many more have been put on the heap."""
 
+    cluster: Cluster
+    workload: Workload
+    stop: Stop
     seed: int
     replication: int
     workers: int

@@ -59,7 +59,7 @@ Floats: TypeAlias = list[float]
     FREE_GROUP,
     FREE_MESSAGE,
     BUCKET,  # the next that is all-reduced
-    JOINED,  # how many replicas have
+    JOINED,  # how many replicas have; all: its ends are asked for
     WALK,  # the members of it; 0 until the first one joins
     WALK_BEFORE,  # those of the one before
     MOVED_AT,  # when all had joined the latest (ns)
@@ -69,8 +69,7 @@ Floats: TypeAlias = list[float]
     MESSAGES_SENT,
     SENDING_TIME,  # of all replicas (ns), and the part of it in which they compute
     HIDDEN_TIME,
-    GATHERED,  # whether all have joined a reduction whose ends are asked for
-) = range(57)
+) = range(56)
 # Scalars that do not.
 (
     STRATEGY,
@@ -143,7 +142,7 @@ Floats: TypeAlias = list[float]
     RECORDS_SENDS,
     FORESEEN,  # whether it is known when a reduction ends as all have joined it
     SCALARS,
-) = range(57, 127)
+) = range(56, 126)
 
 # A worker.
 (

@@ -13,7 +13,6 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
 from varsim.cluster.flat.broadcasts import ITERATIONS, PHASES, Broadcasts
 from varsim.cluster.flat.building import NotCoveredError
@@ -22,10 +21,8 @@ from varsim.cluster.flat.last_round import LastRound, Meeting
 from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.reductions import carried, idle_network, of_copies
 from varsim.cluster.rows import Rows
-from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
 from varsim.values.gradient import EXAMPLES, STACK
-from varsim.values.workload import Workload
 
 # Events of rounds that are recorded at once.
 _MANY: Final = 1 << 13
@@ -34,15 +31,8 @@ _MANY: Final = 1 << 13
 class LocalRun:
     """A run in arrays; see `FlatRun`."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        stop: Stop,
-        reading: Reading,
-        start: Start,
-    ) -> None:
-        seed, replication, workers, events = start
+    def __init__(self, start: Start, reading: Reading) -> None:
+        cluster, workload, stop, seed, replication, workers, events = start
         if workers == 1:
             reading = reading._replace(moves=False, broadcasts=False)
         self._workload, self._reading, self._replication = workload, reading, replication

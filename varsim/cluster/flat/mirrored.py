@@ -13,7 +13,6 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
@@ -24,22 +23,14 @@ from varsim.cluster.flat.strides import Strides
 from varsim.cluster.rows import Rows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
-from varsim.values.workload import Workload
 
 
 class MirroredRun:
     """A run in arrays; see `FlatRun`. NotCoveredError where messages have to be sent one by one."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        stop: Stop,
-        reducing: Reducing,
-        start: Start,
-    ) -> None:
-        seed, replication, workers, events = start
-        self._cluster, self._workload, self._reducing = cluster, workload, reducing
+    def __init__(self, start: Start, reducing: Reducing) -> None:
+        cluster, workload, stop, seed, replication, workers, events = start
+        self._workload = workload
         self._replication, self._workers = replication, workers
         specs = workload.problem.variables()
         self._variables = sum(spec.has_gradient for spec in specs)

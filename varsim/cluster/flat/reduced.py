@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start, update_times
 from varsim.cluster.flat.building import Building, Ints, NotCoveredError
@@ -14,10 +13,8 @@ from varsim.cluster.flat.reductions import of_gradients
 from varsim.cluster.flat.replicas import let_end, reduce_on
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.flat.walks import FlatWalks
-from varsim.cluster.stop import Stop
 from varsim.cluster.trace import LinkRow
 from varsim.values.distribution import BLOCK
-from varsim.values.workload import Workload
 
 _MESSAGES: Final = 8  # of a rank, on their way or not yet added, at first
 
@@ -25,22 +22,14 @@ _MESSAGES: Final = 8  # of a rank, on their way or not yet added, at first
 class ReducedRun(FlatRun):
     """A run whose workers all-reduce their gradients over links on which messages meet."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        stop: Stop,
-        reducing: Reducing,
-        start: Start,
-        *,
-        interpreted: bool = False,
-    ) -> None:
-        super().__init__(cluster, workload, stop, reducing, start, interpreted=interpreted)
+    def __init__(self, start: Start, reducing: Reducing, *, interpreted: bool = False) -> None:
+        super().__init__(start, reducing, interpreted=interpreted)
+        cluster, workload, workers = start.cluster, start.workload, start.workers
         self._reducing, self._advance = reducing, reduce_on
-        self._reductions = of_gradients(cluster, workload, self._workers, reducing)
+        self._reductions = of_gradients(cluster, workload, workers, reducing)
         self._foreseen = not self._reductions.reason_against
         fair = cluster.network.sharing == "fair"
-        self._walks = FlatWalks(self._reductions, self._workers, fair=fair)
+        self._walks = FlatWalks(self._reductions, workers, fair=fair)
         self._transfers, self._written = _MESSAGES, 6 * self._reductions.number
         if reducing.drop is not None and reducing.micro_batches > BLOCK // 4:
             raise NotCoveredError("too many micro-batches may be given up")
@@ -73,16 +62,15 @@ class ReducedRun(FlatRun):
         workers[:, at.REPLICA] = building.size + replicas.shape[1] * np.arange(self._workers)
         building.add(replicas)
 
-    def _refill(self) -> None:
-        """Nothing else is drawn."""
-
-    def _let_end(self, code: Code) -> None:
+    def _see_to(self, code: Code) -> None:
+        """Say when a reduction that all have joined ends for each rank."""
         m = self._m
+        if m[at.JOINED] < self._workers:
+            return
         entries = np.array(self._joined(), dtype=np.int64)
         bucket = int(m[at.BUCKET] - 1) % int(m[at.BUCKETS])
         now, computed = int(m[at.NOW]), int(m[at.COMPUTED_BY])
         ends: Any = self._reductions.ends(bucket, entries, now, computed)
-        m[at.GATHERED] = 0
         code[let_end](m, self._heap, ends.tolist() if self._interpreted else ends)
 
     def _joined(self) -> list[int]:

@@ -199,11 +199,11 @@ def join(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     m[at.JOINED] += 1
     if m[at.JOINED] < number:
         return
-    m[at.WALK_BEFORE], m[at.WALK], m[at.JOINED] = m[at.WALK], 0, 0
-    if m[at.FORESEEN]:
-        m[at.GATHERED] = 1
-        if m[at.HALT] == 0:
-            m[at.HALT] = at.ASKS_FOR_ENDS
+    m[at.WALK_BEFORE], m[at.WALK] = m[at.WALK], 0
+    if m[at.FORESEEN] == 0:
+        m[at.JOINED] = 0
+    elif m[at.HALT] == 0:
+        m[at.HALT] = at.ASKS_FOR_ENDS
     m[at.BUCKET] = (m[at.BUCKET] + 1) % m[at.BUCKETS]
     m[at.MOVED_AT] = m[at.NOW]
     for place in range(number):
@@ -217,6 +217,7 @@ def join(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
 
 def let_end(m: Ints, heap: Ints, ends: Ints) -> None:
     """A reduction that all have joined ends for each rank then (ns)."""
+    m[at.JOINED] = 0
     for rank in range(m[at.WORKER_COUNT]):
         w = m[at.WORKERS] + rank * at.WORKER_SIZE
         m[m[w + at.REPLICA] + at.JOINED_AT] = -1

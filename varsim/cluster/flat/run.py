@@ -56,17 +56,8 @@ class FlatRun(ABC):
     longer than the clock counts, or cannot be compiled.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        stop: Stop,
-        rules: AnyRules,
-        start: Start,
-        *,
-        interpreted: bool = False,
-    ) -> None:
-        seed, replication, workers, events = start
+    def __init__(self, start: Start, rules: AnyRules, *, interpreted: bool = False) -> None:
+        cluster, workload, stop, seed, replication, workers, events = start
         self._cluster, self._workload, self._stop = cluster, workload, stop
         self._workers, self._replication = workers, replication
         self._interpreted = interpreted
@@ -95,12 +86,8 @@ class FlatRun(ABC):
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
 
     @abstractmethod
-    def _refill(self) -> None:
-        """Draw more, where few draws are left of others than compute times."""
-
-    @abstractmethod
-    def _let_end(self, code: Code) -> None:
-        """Say when a reduction that all have joined ends for each rank."""
+    def _see_to(self, code: Code) -> None:
+        """See to what the loop cannot do by itself, whenever it is left."""
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -122,8 +109,7 @@ class FlatRun(ABC):
         while True:
             self._m[at.PATIENCE] = _SLICE
             code[self._advance](self._m, self._reals, self._log, self._heap)
-            if self._m[at.GATHERED]:
-                self._let_end(code)
+            self._see_to(code)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == 0:
                 continue
@@ -139,7 +125,6 @@ class FlatRun(ABC):
                 return self._traced(rows, reader.steps(), reader.marks(), label)
             # One event may have wanted both: more draws, and more room.
             self._times.refill(self._m)
-            self._refill()
             self._make_room()
             if self._is_full():
                 self._read(reader, rows, record, last=False)

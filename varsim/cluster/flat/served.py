@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 
-from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import Building, Ints, check_sums
@@ -15,9 +14,7 @@ from varsim.cluster.flat.network import FlatNetwork
 from varsim.cluster.flat.queues import FlatQueues
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.flat.run import FlatRun
-from varsim.cluster.stop import Stop
 from varsim.cluster.trace import LinkRow
-from varsim.values.workload import Workload
 
 _KINDS: Final = {
     "asynchronous": at.ASYNCHRONOUS,
@@ -31,23 +28,14 @@ _KINDS: Final = {
 class ServedRun(FlatRun):
     """A run whose workers read from servers and push to them; see FlatRun."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        stop: Stop,
-        rules: Rules,
-        start: Start,
-        *,
-        interpreted: bool = False,
-    ) -> None:
-        super().__init__(cluster, workload, stop, rules, start, interpreted=interpreted)
+    def __init__(self, start: Start, rules: Rules, *, interpreted: bool = False) -> None:
+        super().__init__(start, rules, interpreted=interpreted)
         self._rules, self._advance = rules, advance
-        self._fair = cluster.network.sharing == "fair"
+        self._fair = start.cluster.network.sharing == "fair"
         # Who is called off leaves its own behind, on links that are shared.
         self._transfers = 2 if rules.kind == "cutoff" else 1
         self._has_chief = rules.kind == "accumulators"
-        self._network = FlatNetwork(cluster, workload, self._workers, self._trained)
+        self._network = FlatNetwork(start.cluster, start.workload, start.workers, self._trained)
         self._written = 2 * self._network.most_hops
         self._queues: FlatQueues
 
@@ -77,11 +65,9 @@ class ServedRun(FlatRun):
             self._network.lay_out_fairly(building, workers, reals, self._transfers)
             self._parts = self._transfers * self._network.most_parts
 
-    def _refill(self) -> None:
+    def _see_to(self, code: Code) -> None:
+        """Draw more for the queues that have few draws left."""
         self._queues.refill(self._m, self._reals)
-
-    def _let_end(self, code: Code) -> None:
-        raise AssertionError("nothing is reduced")
 
     def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
         if self._fair:
