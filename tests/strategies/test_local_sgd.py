@@ -259,6 +259,19 @@ class TestDeaths:
         ]
         assert milliseconds(trace.steps) == [100, 200, 800, 900]
 
+    def test_a_copy_from_before_the_first_average_has_missed_all(self) -> None:
+        # Worker 1 dies in its third step and is back at 450, with the initial model: it has missed
+        # the 4 updates of worker 0, and 2 of its own; worker 0, at 500, those 2 and no more.
+        trace = run(
+            local(period=9),
+            cluster={"workers": 2},
+            network=NO_TIME,
+            events=(kill(0.25, 1), restart(0.45, 1)),
+            stop={"time": 0.52},
+        )
+
+        assert trace.copy_staleness.tolist() == [0, 0, *(0, 1, 1, 2), *(2, 2), 6, 2]
+
     def test_without_a_restart_all_wait(self) -> None:
         trace = run(local(period=2), cluster={"workers": 2}, network=WIRE, events=(kill(0.35, 1),))
 

@@ -72,7 +72,7 @@ class AveragedReplicas(MemberReplicas):
         self._updates = np.zeros(len(job.workers), dtype=np.int64)
         self._contained = np.zeros((len(job.workers), len(job.workers)), dtype=np.int64)
         self._holdings.rows.append(self._contained)
-        self._contained_then = self._updates  # in what is had by who begins again
+        self._contained_then = np.zeros_like(self._updates)  # in what is had by who begins again
         self._offered: dict[Meeting, dict[int, Gradient]] = {}
         self._means: _Results[list[Value]] = _Results()
         self._averages: _Results[_Average] = _Results()
