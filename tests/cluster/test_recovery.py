@@ -247,6 +247,17 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
     assert_same(trace, undisturbed, but=("life",))
 
 
+@pytest.mark.parametrize("taken", [{"write": 5.0}, {"write": 0.0}, {"storage": 1e6}])
+def test_an_optimal_interval_needs_a_checkpoint_that_costs_time(taken: dict[str, float]) -> None:
+    free = {"every": "optimal", "mode": "asynchronous", **taken}
+    with pytest.raises(ValidationError, match="costs time"):
+        Checkpoint.model_validate(free)
+    Checkpoint.model_validate({**free, "snapshot": 0.1})
+    if taken.get("write", 1.0):
+        Checkpoint.model_validate({**free, "slowdown": 0.1})
+        Checkpoint.model_validate({**free, "mode": "blocking"})
+
+
 def test_a_checkpoint_goes_over_one_link_to_storage_and_back() -> None:
     # 80 bytes of parameters and as many of momentum, at 100 B/s, the link's 10 kB/s being more.
     case = {

@@ -209,17 +209,17 @@ class Checkpoint(Grown):
             )
         if (self.write is None) == (self.storage is None):
             raise ValueError("say how long a write takes: give either write or storage")
-        if self.write is None:
-            return self
         if self.every == "optimal":
-            if not self.stops:
+            # How long a write to storage takes is not known yet, but whether it costs anything.
+            known = self.model_copy(update={"write": 1.0}) if self.write is None else self
+            if not known.stops:
                 raise ValueError(
                     "every: optimal needs a checkpoint that costs time (write, or of asynchronous "
                     "ones snapshot or slowdown): what costs nothing is done all the time"
                 )
-        elif self.every < self.lasts:
+        elif self.write is not None and self.every < self.write:
             raise ValueError(
-                f"every is shorter than a write ({self.lasts:.4g} s): the next checkpoint would be "
+                f"every is shorter than a write ({self.write:.4g} s): the next checkpoint would be "
                 "due before this one is written"
             )
         return self
