@@ -278,3 +278,37 @@ def test_pieces_are_added_up_where_they_overlap() -> None:
     assert load.shares.tolist() == [0.25, 0.5, 0.25, 0.0, 0.25, 0.0]
     means = load.within(np.array([0, 4, 8, 10, 16, 20]))
     assert means.tolist() == [0.375, 0.375, 0.0, 4 * 0.25 / 6, 0.25]
+
+
+@pytest.mark.parametrize("strategy", ["none", "ssp"])
+def test_what_a_failed_server_had_before_it_is_never_done(strategy: str) -> None:
+    # Pull 40 ms of each of 4 workers, one after the other; the server fails at 50 ms, for 20 ms.
+    overheads = {"pull": "40 ms", "push": "30 ms"}
+    update = {"time": {"kind": "constant", "value": "25 ms"}, "threads": 1}
+    down = np.array([[at, at + 0.02] for at in (0.05, 1.3, 1.325, 2.37)])
+    played = [[at, "server", 0] for at, _ in down.tolist()]
+    result = ran(
+        {"bandwidth": "200 Gbit/s"},
+        strategies=[example(strategy, 4)],
+        cluster={"parameter_servers": 1, "overheads": overheads, "server_update": update},
+        failures={"recorded": {"failures": played, "repair": "20 ms"}},
+        stop={"time": "4 s"},
+    )
+    handling, applying = (
+        loads(result)[strategy].loads[f"ps 0 {what}"] for what in ("handling", "applying")
+    )
+    assert handling.times[:3].tolist() == [0, 50_000_000, 70_000_000]
+    assert handling.shares[:3].tolist() == [1.0, 0.0, 1.0]
+    for load in (handling, applying):
+        assert set(load.shares.tolist()) <= {0.0, 1.0}
+        for bounds in (down * 1e9).astype(np.int64):
+            assert load.within(bounds).tolist() == [0.0]
+    assert applying.shares.any()
+
+
+@pytest.mark.parametrize("sharing", ["first_come", "fair"])
+def test_a_server_on_the_machine_of_its_only_worker_needs_no_link(sharing: str) -> None:
+    network = {**ONE["network"], "sharing": sharing}  # type: ignore[dict-item]
+    changes = {"servers_on": "workers", "overheads": {"pull": "4 ms"}, "network": network}
+    _, watched = alone(cluster=changes)
+    assert set(watched.loads) == {"ps 0 handling"}

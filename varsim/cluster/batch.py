@@ -348,11 +348,10 @@ class MessageBatch:
 
     def _by_link(self, starts: AnyStarts) -> Starts:
         """When it starts on each of its links (ns)."""
-        begun, served = starts[0], starts[-1]
-        if isinstance(served, int):
+        if not starts or isinstance(starts[-1], int):
             return cast(Starts, starts)
         assert self.schedule.fan is not None
-        assert isinstance(begun, int)
+        begun, served = cast(tuple[int, Served], starts)
         times = {**served.bank.starts(served), self.links[self.schedule.fan.link]: begun}
         return [times[link] for link in self.links]
 

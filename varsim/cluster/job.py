@@ -403,7 +403,7 @@ class Job:
         return Interruptions(
             *known,
             lambda: self._end(_TOO_MANY),
-            Session(self._roll_back, self._measure, self._start_anew, self.saver),
+            Session(self._roll_back, self._measure, self._start_anew, self.saver, self.loads),
             set_up=self.cluster.set_up,
             seed=self._seed,
             replication=self.replication,

@@ -80,6 +80,8 @@ class Loads:
         self.until = END_OF_TIME
         self._left = most
         self._numbers: dict[str, int] = {}
+        self._servers: set[int] = set()
+        self._broken_off = 0  # how often
         self._rows = array("q")  # number, start, end
         self._shares = array("d")
 
@@ -90,8 +92,17 @@ class Loads:
             self._shares.append(share)
 
     def noted(self, name: str) -> Note:
-        """Note for one of them."""
-        return partial(self.note, name)
+        """Note for one server, of what it will do, until that is broken off."""
+        self._servers.add(self._number(name))
+        return partial(self._note_of, self._broken_off, name)
+
+    def break_off(self, now: int) -> None:
+        """What servers would do from a moment (ns) on is never done: they fail, or begin anew."""
+        self._broken_off += 1
+        numbers, *spans = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, 3).T
+        lost = np.isin(numbers, list(self._servers))
+        for times in spans:
+            np.minimum(times, now, out=times, where=lost)
 
     def note_all(self, pieces: Pieces) -> None:
         """The same of many, for which there `has_room`."""
@@ -120,6 +131,11 @@ class Loads:
             for name, low, high in zip(self._numbers, bounds, bounds[1:], strict=False)
             if low < high
         }
+
+    def _note_of(self, session: int, *piece: Any) -> None:
+        """Note that a server is busy, unless it is one that has failed meanwhile."""
+        if session == self._broken_off:
+            self.note(*piece)
 
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))
