@@ -1,6 +1,8 @@
 """Functions of the engine compiled by numba, where that is installed.
 
-Every function is copied with globals in which the functions that it calls are compiled, too.
+Every function is copied with globals in which the functions that it calls are compiled, too. Loops
+are handed pointers instead of arrays: to ask of every index whether it counts from the end of an
+array, and to pass on what an array is described by, would take half as long as all the rest.
 Machine code is kept in the user's cache, in a folder named after all of their sources.
 """
 
@@ -38,14 +40,10 @@ Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
 _REDUCING: Final = (walk, replicas)
 _MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *_REDUCING, decoding)
-# What is called from outside, and so kept in the cache.
-_KEPT: Final[tuple[Callable[..., Any], ...]] = (
-    core.advance,
-    replicas.reduce_on,
-    replicas.let_end,
-    decoding.decode,
-)
-INTERPRETED: Final[Code] = {function: function for function in _KEPT}
+_LOOPS: Final[tuple[Callable[..., Any], ...]] = (core.advance, replicas.reduce_on)
+# What is called from outside as well, and so kept in the cache.
+_KEPT: Final[tuple[Callable[..., Any], ...]] = (replicas.let_end, decoding.decode)
+INTERPRETED: Final[Code] = {function: function for function in (*_LOOPS, *_KEPT)}
 
 
 @cache
@@ -54,6 +52,7 @@ def compiled() -> Code:
     numba = _imported()
     spaces = {module: dict(vars(module)) for module in _MODULES}
     made: dict[Any, Any] = {}
+    entries: dict[Any, Any] = {}
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_directory())
@@ -62,19 +61,45 @@ def compiled() -> Code:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
-                    # Nothing is allocated; counting references to arrays at every call would
-                    # take three times as long as all the rest.
-                    kept = function in _KEPT
-                    made[function] = numba.njit(
-                        cache=kept, no_cpython_wrapper=not kept, no_cfunc_wrapper=True, _nrt=False
-                    )(copy)
+                    made[function] = _machine_code(numba, copy, function in _KEPT)
+        pointer = _pointer_to(numba)
+        for loop in _LOOPS:
+            space = {**globals(), "loop": made[loop], "pointer": pointer}
+            copy = FunctionType(_enter.__code__, space, loop.__name__)
+            copy.__qualname__ = loop.__name__  # after which its file in the cache is named
+            entries[loop] = _machine_code(numba, copy, kept=True)
     finally:
         config.CACHE_DIR = before
     for space in spaces.values():
         for name, value in space.items():
             if isinstance(value, FunctionType) and value in made:
                 space[name] = made[value]
-    return made
+    return made | entries
+
+
+def _machine_code(numba: Any, function: FunctionType, kept: bool) -> Any:
+    # Nothing is allocated; counting references to arrays at every call would take three times as
+    # long as all the rest.
+    return numba.njit(cache=kept, no_cpython_wrapper=not kept, no_cfunc_wrapper=True, _nrt=False)(
+        function
+    )
+
+
+def _enter(m: Any, reals: Any, log: Any, heap: Any) -> None:
+    """A loop as it is called from outside, with arrays; `compiled` gives it these two names."""
+    loop(pointer(m), pointer(reals), pointer(log), pointer(heap))  # type: ignore[name-defined]  # noqa: F821
+
+
+def _pointer_to(numba: Any) -> Any:
+    """The function of machine code for where the contents of an array are."""
+
+    def pointer(_typing: Any, array: Any) -> Any:
+        def address(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return context.make_array(array)(context, builder, values[0]).data
+
+        return numba.types.CPointer(array.dtype)(array), address
+
+    return numba.extending.intrinsic(pointer)
 
 
 def _imported() -> Any:

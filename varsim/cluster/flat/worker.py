@@ -74,8 +74,10 @@ def next_work(m: Ints, w: int, more: int) -> int:
     m[w + at.DRAWN] = draw + 1
     if draw + 1 + more >= m[w + at.DRAWS] and m[at.HALT] == 0:
         m[at.HALT] = at.DRY
-    odd = draw // (m[at.WITHIN] + 1) % 2
-    return m[odd * m[at.PLANE] + m[w + at.TIMES] + (draw & m[at.WITHIN])]
+    place = m[w + at.TIMES] + (draw & m[at.WITHIN])
+    if draw & (m[at.WITHIN] + 1):  # of every other block
+        place += m[at.PLANE]
+    return m[place]
 
 
 def begin_gradient(m: Ints, w: int, start: int, end: int, read_at: int, read_step: int) -> int:
