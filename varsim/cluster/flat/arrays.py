@@ -9,6 +9,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.draws import ComputeTimes
 from varsim.cluster.flat.record import Record
+from varsim.cluster.rows import BLOCK as ROWS_OF_A_BLOCK
 from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import end_of, windows
 from varsim.cluster.stop import Stop
@@ -127,25 +128,34 @@ class Spans:
             return
         steps = np.arange(self._rounds, self._rounds + len(rounds))[:, np.newaxis] * self._each
         iterations, phases = (steps + self._iterations).ravel(), np.tile(self._phases, len(rounds))
-        ends, begun = rounds.transpose(2, 0, 1).reshape(self._number, -1), self._begun
+        before = self._begun[np.newaxis]
         if not self._rounds:  # they were set up
-            ends = np.concatenate((begun[:, np.newaxis], ends), axis=1)
+            before = np.stack((np.zeros_like(self._begun), self._begun))
             iterations, phases = np.append(0, iterations), np.append(Phase.DOWN, phases)
-            begun = np.zeros_like(begun)
-        self._begun, self._rounds = ends[:, -1], self._rounds + len(rounds)
-        ends = np.minimum(ends, end)
-        starts = np.concatenate((begun[:, np.newaxis], ends[:, :-1]), axis=1)
-        there = starts < ends
-        found = np.flatnonzero(there)
-        columns = np.empty((len(Span._fields), len(found)), dtype=np.int64)
-        columns[0] = np.repeat(np.arange(self._number), np.count_nonzero(there, axis=1))
-        places = found - columns[0] * len(phases)
-        np.take(phases, places, out=columns[1], mode="clip")
-        np.take(starts.ravel(), found, out=columns[2], mode="clip")
-        np.take(ends.ravel(), found, out=columns[3], mode="clip")
-        np.take(iterations, places, out=columns[4], mode="clip")
-        self._record.take_spans(columns)
+        self._begun, self._rounds = rounds[-1, -1].copy(), self._rounds + len(rounds)
+        times = np.concatenate((before, rounds.reshape(-1, self._number)))
+        some = max(1, ROWS_OF_A_BLOCK // len(times))  # workers whose spans are packed together
+        np.minimum(times, end, out=times)
+        self._record.take_spans(
+            _columns(first, times[:, first : first + some].T.copy(), phases, iterations)
+            for first in range(0, self._number, some)
+        )
 
     def rows(self) -> Rows:
         """All spans, by worker."""
         return self._record.span_rows()
+
+
+def _columns(first: int, times: Times, phases: Times, iterations: Times) -> Times:
+    """Columns of Span of workers from that one on, of each one span from time to time."""
+    there = np.zeros(times.shape, dtype=np.bool_)
+    np.less(times[:, :-1], times[:, 1:], out=there[:, :-1])
+    found = np.flatnonzero(there)
+    ranks, places = np.divmod(found, times.shape[1])
+    columns = np.empty((len(Span._fields), len(found)), dtype=np.int64)
+    columns[0] = ranks + first
+    np.take(phases, places, out=columns[1], mode="clip")
+    np.take(times, found, out=columns[2], mode="clip")
+    np.take(times, found + 1, out=columns[3], mode="clip")
+    np.take(iterations, places, out=columns[4], mode="clip")
+    return columns

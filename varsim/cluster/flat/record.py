@@ -1,6 +1,6 @@
 """Rows of a run as it goes on: packed, and beyond some of them on disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -26,9 +26,10 @@ class Record:
         self._spans = Rows(len(Span._fields))
         self.gradient_rows = Rows(len(GradientRow._fields))
 
-    def take_spans(self, columns: Ints) -> None:
-        """Another part of the spans (columns of Span, n)."""
-        self._spans.append_columns(columns)
+    def take_spans(self, blocks: Iterable[Ints]) -> None:
+        """Another part of the spans, block by block (columns of Span, n)."""
+        for columns in blocks:
+            self._spans.append_columns(columns)
         self._parts += 1
 
     def take_gradients(self, columns: Ints) -> None:
@@ -77,7 +78,7 @@ class Reader:
         assert not (last and len(short)), (
             f"the time of worker {short[0]} is not recorded to the end"
         )
-        self._record.take_spans(columns[:, :found])
+        self._record.take_spans([columns[:, :found]])
         return log[:left]
 
     def steps(self) -> Ints:
