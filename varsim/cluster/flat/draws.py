@@ -80,17 +80,18 @@ class ComputeTimes:
         """Draw more for the workers that have few draws left."""
         workers, kept = records(m), self._kept
         draws = workers[:, at.DRAWS]
-        short = draws - workers[:, at.DRAWN] < kept // 2
+        few = min(kept // 2, kept // 8 + int(m[at.MICRO_BATCHES]))
+        short = draws - workers[:, at.DRAWN] < few
         for first_draw in np.unique(draws[short]).tolist():
-            ranks = np.flatnonzero(short & (draws == first_draw)).tolist()
-            drawn: Any = self._draws(ranks, first_draw)
+            ranks = np.flatnonzero(short & (draws == first_draw))
+            first = int(workers[0, at.TIMES] + first_draw // kept % 2 * m[at.PLANE])
+            plane = slice(first, first + int(m[at.PLANE]))
+            times = np.asarray(m[plane]).reshape(-1, kept)  # of an array a view
+            times[ranks] = self._draws(ranks.tolist(), first_draw)
             if isinstance(m, list):
-                drawn = drawn.tolist()
-            for rank, times in zip(ranks, drawn, strict=True):
-                place = m[at.WORKERS] + rank * at.WORKER_SIZE
-                first = m[place + at.TIMES] + first_draw // kept % 2 * m[at.PLANE]
-                m[first : first + kept] = times
-                m[place + at.DRAWS] += kept
+                m[plane] = times.ravel().tolist()
+        first = int(m[at.WORKERS] + at.DRAWS)
+        m[first : first + workers.size : at.WORKER_SIZE] = (draws + kept * short).tolist()
 
     def _draws(self, ranks: Sequence[int], first: int) -> Ints:
         """So many times of these workers as are kept, from that draw on (ranks, kept)."""
