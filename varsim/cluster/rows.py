@@ -15,8 +15,9 @@ Integers = NDArray[np.int64]
 
 # Rows whose columns are packed together, and read together.
 BLOCK: Final = 1 << 16
-# More rows than this are on disk.
+# More gradients than this are on disk; of other rows as many as have as many integers.
 MOST_KEPT: Final = 1_000_000
+_OF_A_GRADIENT: Final = 11
 # About so many are put in order together.
 _TOGETHER: Final = 500_000
 
@@ -52,12 +53,12 @@ class Rows:
     """Rows of integers, packed block by block and column by column.
 
     Beyond `most` rows they are in a temporary file: it has no name, and is gone as soon as nobody
-    has these rows any more, however the program ends.
+    has these rows any more, however the program ends. By default: see MOST_KEPT.
     """
 
-    def __init__(self, columns: int, most: int = MOST_KEPT) -> None:
+    def __init__(self, columns: int, most: int | None = None) -> None:
         self.columns = columns
-        self._most = most
+        self._most = MOST_KEPT * _OF_A_GRADIENT // columns if most is None else most
         self._count = 0
         self._blocks: list[tuple[int, list[_Packed]]] = []  # how many rows, and their columns
         self._file: _File | None = None
