@@ -197,8 +197,8 @@ class LocalRun:
         for place, column in enumerate(columns):
             table[place] = column
         order = np.argsort(ends.reshape(len(rounds), -1), axis=1)
-        table = np.take_along_axis(table.reshape(len(table), *order.shape), order[np.newaxis], 2)
-        self._columns.append(table.reshape(len(table), -1))
+        in_order = order + order.shape[1] * np.arange(len(rounds))[:, np.newaxis]
+        self._columns.append(table.reshape(len(table), -1).take(in_order.ravel(), axis=1))
         self._arrivals = np.argsort(ends[-1, -1]).tolist()
         self._steps.append(applied.max(axis=2).ravel())
         # Copies are read as workers begin; first in the order of their turns, or as the head ends.
@@ -300,7 +300,7 @@ def order_of(times: Times, turns: Times) -> Times:
 def _places(keys: Times) -> Times:
     """The place of each key among all of a round, of equal keys the same."""
     flat = keys.reshape(len(keys), -1)
-    order = np.argsort(flat, axis=1, kind="stable")
+    order = np.argsort(flat, axis=1)  # several times as fast as a stable sort
     rising = np.zeros(flat.shape, dtype=np.int64)
     rising[:, 1:] = np.diff(np.take_along_axis(flat, order, 1), axis=1) > 0
     places = np.empty_like(rising)

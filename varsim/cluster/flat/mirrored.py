@@ -88,10 +88,12 @@ class MirroredRun:
     def _record(self, end: int, unfinished: Sequence[Times] = ()) -> None:
         """Record the steps that are over, and the spans of those that are not at the end (ns)."""
         self._record_sends()
-        if self._rows:
-            self._record_gradients(np.stack(self._rows))
-        if self._rows or unfinished:
-            self._spans.record(np.stack([*self._rows, *unfinished]), end)
+        if not (self._rows or unfinished):
+            return
+        rows, done = np.stack([*self._rows, *unfinished]), len(self._rows)
+        if done:
+            self._record_gradients(rows[:done])
+        self._spans.record(rows, end)
         self._rows = []
 
     def _record_sends(self) -> None:

@@ -57,7 +57,7 @@ class Reductions:
     def ends(self, bucket: int, entries: Times, now: int, computed: int) -> Times:
         """When each rank is done with a bucket (ns), given when each entered, the last one now.
 
-        `computed`: when all will have computed (ns).
+        `computed`: when all will have computed (ns); asked for where there is a `pace`.
         """
         if self.idle:
             return entries

@@ -69,7 +69,7 @@ class Strides:
             if over:
                 return gathered
             moved = np.empty((self._overlaps * self._reductions.number, 2, number), dtype=np.int64)
-            sending, hidden = self._reduce(row, entries, moved)
+            sending, hidden = self._reduce(row, entries, now, moved)
             begun = clock = row[-1]
             before = now
             if gathered is None:
@@ -134,15 +134,19 @@ class Strides:
         self._workers.slow_down(ends, start, work)
         return ends
 
-    def _reduce(self, row: Times, entries: Times, moved: Times) -> tuple[int, int]:
-        """Buckets are reduced, and copies updated; of what is reduced meanwhile, see Trace."""
+    def _reduce(self, row: Times, entries: Times, now: int, moved: Times) -> tuple[int, int]:
+        """Buckets are reduced, and copies updated; of what is reduced meanwhile, see Trace.
+
+        `now`: when all have entered the first.
+        """
         reductions, number = self._reductions, len(entries)
         computed = row[self._number - 1]
-        until = int(computed.max())
+        until = 0 if reductions.pace is None else int(computed.max())
         sending = hidden = 0
         place = self._number
         for bucket, overhead in enumerate(reductions.overheads):
-            now = int(entries.max())
+            if bucket:
+                now = int(entries.max())
             ends = reductions.ends(bucket, entries, now, until)
             self._numbers += number * (not reductions.idle)
             if overhead:
