@@ -22,6 +22,7 @@ from varsim.report.plots.figure import panels, save, style
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.training import time_shares
 from varsim.study.result import Result
 
 
@@ -280,7 +281,16 @@ class TestTimeSplit:
         (split,) = (plot for plot in PLOTS if plot.name == "time_split")
         handles = [str(handle.get_label()) for handle in split.legend(result)]
         assert handles == ["compute", "compute, wasted", "read", "write"]
-        assert plots.time_split_title(result) == "Workers compute 65 % of the time"
+        said = "Computing that is not wasted takes 45 % of the workers' time"
+        assert plots.time_split_title(result) == said
+        # The table below it says the same, part by part.
+        table = time_shares(result)
+        assert [(row.label, row.cells[0]) for row in table.rows] == [
+            ("compute", "45.0 %"),
+            ("compute, wasted", "20.0 %"),
+            ("read", "15.0 %"),
+            ("write", "20.0 %"),
+        ]
 
     def test_activities_differ_by_hatch_too(self) -> None:
         hatches = [look.mark for look in plots.ACTIVITIES.values()]

@@ -67,11 +67,43 @@ def test_hues_of_families_are_apart(seen: str, dark: bool) -> None:
     assert min(np.linalg.norm(a - b) for a, b in combinations(shown, 2)) > 10
 
 
+PAPERS: dict[str, dict[str, str]] = {"#ffffff": {}, DARK["#ffffff"]: DARK}
+
+
+def contrast(color: str, paper: str) -> float:
+    """The contrast ratio of WCAG 2.2."""
+
+    def luminance(of: str) -> float:
+        rgb = np.array([int(of[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
+
+    one, other = sorted((luminance(color), luminance(paper)))
+    return other / one
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005), "least grey for text"
+
+
+@pytest.mark.parametrize("variants", range(2, 9))
+@pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("name", SHADES)
-def test_variants_of_a_family_differ_in_lightness(name: str) -> None:
-    for paper in ({}, DARK):
-        light = [oklab(paper.get(shade, shade))[0] for shade in SHADES[name]]
-        assert min(abs(a - b) for a, b in combinations(light, 2)) > 7
+def test_variants_of_a_family_are_told_apart(name: str, paper: str, variants: int) -> None:
+    found = [*looks({f"{name} {n}": name for n in range(variants)}).values()]
+    assert len({one.line for one in found[:6]}) == len(found[:6])
+    assert len({one.mark for one in found}) == variants
+    assert len({(one.color, one.line) for one in found}) == variants
+    shown = [PAPERS[paper].get(one.color, one.color) for one in found]
+    # The hues of copies and of one alone, which are those of a published palette, have less.
+    least = {("copies", "#ffffff"): 2.1, ("alone", "#ffffff"): 2.7}.get((name, paper), 3)
+    assert contrast(shown[0], paper) > least
+    assert all(contrast(one, paper) > 3 for one in shown[1:6])
+    light = [oklab(one)[0] for one in shown[:6]]
+    apart = min(abs(a - b) for a, b in combinations(light, 2))
+    # As far as there is room for so many on the page.
+    assert apart > {2: 22, 3: 15}.get(variants, 7)
 
 
 def test_every_kind_has_a_family_and_the_hue_of_it() -> None:

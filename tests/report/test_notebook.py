@@ -227,3 +227,33 @@ def test_two_results_are_compared_pair_by_pair(experiment: Training, result: Res
 def test_a_curve_over_what_does_not_exist_is_refused(result: Result) -> None:
     with pytest.raises(ValueError, match="no axis 'time'; did you mean time_s"):
         result.loss_curves(by="time")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_the_timeline_has_the_theme_of_jupyterlab_or_else_of_the_browser(
+    result: Result, tmp_path: Path
+) -> None:
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<body>{result.timeline()._repr_html_()}</body>", encoding="utf-8")
+    light, dark = "rgb(255, 255, 255)", "rgb(20, 24, 29)"
+    said: list[str] = []
+    with chromium() as browser:
+        for scheme, own in (("light", light), ("dark", dark)):
+            shown = browser.new_page(color_scheme=scheme)
+            shown.on("console", lambda message: said.append(message.text))
+            shown.on("pageerror", lambda error: said.append(str(error)))
+            shown.goto(page.as_uri())
+            body = shown.frame_locator("iframe").locator("body")
+            canvas = shown.frame_locator("iframe").locator("#player canvas")
+            canvas.wait_for()
+            drawn = {}
+            for told, expected in (("", own), ("true", light), ("false", dark), ("", own)):
+                set_to = f"document.body.dataset.jpThemeLight = {told!r}"
+                shown.evaluate(set_to if told else "delete document.body.dataset.jpThemeLight")
+                shown.wait_for_timeout(50)
+                assert body.evaluate("one => getComputedStyle(one).backgroundColor") == expected
+                now = canvas.evaluate("one => one.toDataURL()")
+                assert drawn.setdefault(expected, now) == now, "drawn anew in these colours"
+            assert len(set(drawn.values())) == 2
+    assert said == []

@@ -15,8 +15,9 @@ import varsim
 from tests.browsing import chromium
 from varsim.report import page, player, training
 from varsim.report.tracks import tracks
+from varsim.report.words.names import title
 from varsim.scenario.loading import load_scenario
-from varsim.study.loads import loads
+from varsim.study.loads import Watched, loads
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 
@@ -34,6 +35,17 @@ strategies:
   - {kind: on_write, name: buckets, overlap: true}
   - {kind: none}
 stop: {global_steps: 6}
+"""
+# Notes what is written on a canvas, and where.
+WRITTEN = """
+let written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+  const { width } = this.measureText(text);
+  const left = { left: 0, center: width / 2, right: width }[this.textAlign];
+  written.push({ text: `${text}`, x: x - left, y, width });
+  return write.call(this, text, x, y, ...more);
+};
 """
 
 
@@ -135,6 +147,18 @@ def test_the_page_says_up_to_when_loads_are_known(
             assert sum(one["apart"]) == result.trace(label).end // 2
 
 
+def test_the_page_says_of_whom_no_loads_are_known(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = result.strategies
+    none = {first: Watched(0, {})} | {name: loads(result)[name] for name in others}
+    monkeypatch.setattr(player, "loads", lambda _: none)
+    assert (
+        player.content(result)["cut"]
+        == f"What is in use is not known of '{title(result.scenario, first)}'."
+    )
+
+
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(player, "MOST", 20)
     content = player.content(result)
@@ -234,8 +258,8 @@ class TestInABrowser:
             shown.goto((tmp_path / "report.html").as_uri())
             canvas = shown.locator("#player canvas")
             # Three workers of 19 px and three of 13; a strip of links below each, one of what is
-            # in use, and one of staleness.
-            assert canvas.bounding_box()["height"] == 22 + 2 * 32 + 57 + 39 + 5 * 22
+            # in use, with a line for its name, and one of staleness.
+            assert canvas.bounding_box()["height"] == 22 + 2 * 32 + 57 + 39 + 5 * 22 + 2 * 14
             told = player.content(overlapping)
             sent = told["strategies"][0]["workers"][0]["sends"]
             middle = (sent[1] + sent[2]) / 2
@@ -283,14 +307,47 @@ class TestInABrowser:
             box, window = canvas.bounding_box(), player.content(overlapping)["window"]
             x = 52 + end / 2 / window * (box["width"] - 86)
             # Strips of the second strategy: below its three workers.
-            top = 22 + (24 + 57 + 2 * 22 + 8) + 24 + 39 + 4
-            canvas.hover(position={"x": x, "y": top + 22 + 9})
+            top = 22 + (24 + 57 + 2 * 22 + 14 + 8) + 24 + 39 + 4
+            canvas.hover(position={"x": x, "y": top + 22 + 14 + 9})
             assert shown.locator("#tip p").all_inner_texts() == [
                 "uplinks of servers 0 to 1, in use (%): 100"
             ]
-            canvas.click(position={"x": x, "y": top + 22 + 9})
+            canvas.click(position={"x": x, "y": top + 22 + 14 + 9})
             story = shown.locator(".player-story").inner_text()
             assert "In use: 100 % of uplinks of servers 0 to 1." in story
+
+    def test_a_name_of_a_link_covers_nothing_however_narrow_the_page(
+        self, overlapping: Result, tmp_path: Path
+    ) -> None:
+        page.write(training.report(overlapping), tmp_path)
+        with chromium() as browser:
+            shown = browser.new_page(viewport={"width": 420, "height": 900})
+            shown.add_init_script(WRITTEN)
+            shown.goto((tmp_path / "report.html").as_uri())
+            told = player.content(overlapping)["strategies"]
+            known = {one["name"] for each in told for one in each["loads"]}
+            width = shown.locator("#player canvas").bounding_box()["width"]
+            for picked in ("", *known):
+                shown.evaluate("written = []")
+                shown.locator("#player select").select_option(picked)
+                written = shown.evaluate("written")
+                names = [one for one in written if one["text"].partition(", means")[0] in known]
+                strips = [one["y"] for one in written if one["text"] == "in use"]
+                links = [one["y"] for one in written if one["text"] == "links"]
+                for name, link, strip in zip(names, links, strips, strict=True):
+                    # Strips are 18 px high, with their words at half of that.
+                    assert link + 9 < name["y"] - 5
+                    assert name["y"] + 5 < strip - 9
+                    assert 0 <= name["x"] < name["x"] + name["width"] <= width
+
+    def test_curves_have_the_dashes_that_the_legend_shows(self, shown: Any, result: Result) -> None:
+        lines = shown.locator(".player-legend label")
+        told = player.content(result)["strategies"]
+        for line, one in zip(lines.all(), told, strict=True):
+            path = line.locator("path")
+            assert path.get_attribute("stroke-dasharray") == ",".join(map(str, one["dash"]))
+            dot = line.locator(".dot").evaluate("one => getComputedStyle(one).backgroundColor")
+            assert path.evaluate("one => getComputedStyle(one).stroke") == dot
 
     def test_the_legend_takes_a_strategy_away(self, shown: Any) -> None:
         canvas = shown.locator("#player canvas")

@@ -14,6 +14,7 @@ from varsim.strategies import STRATEGIES
 from varsim.study import loads as watching
 from varsim.study.loads import Watched, loads
 from varsim.study.result import Result
+from varsim.study.simulation import Run, started
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -251,6 +252,35 @@ def test_what_is_too_much_is_left_out_from_a_moment_on(monkeypatch: pytest.Monke
                 np.testing.assert_allclose(
                     load.within(bounds), whole[name].loads[link].within(bounds), atol=1e-9
                 )
+    watching._again.cache_clear()
+
+
+def test_what_a_strategy_leaves_is_there_for_those_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = {"kind": "none", "name": "few"}
+    many = {"kind": "on_write", "name": "many", "overlap": True, "bucket_size": "1 MiB"}
+    for strategies in ([few, many], [many, few]):
+        result = ran(strategies=strategies)
+        watching._again.cache_clear()
+        needed = {}
+        for index, one in enumerate(strategies):
+            noted = Loads(10**6)
+            job, _ = started(Run(result.scenario, index, 0), record=False, loads=noted)
+            job.carried_by(result.trace(one["name"]).end)
+            needed[one["name"]] = 10**6 - noted.left
+        least, most = sorted(needed.values())
+        # Those after the first are sure of a quarter, which it leaves to them.
+        enough = least + most if strategies[0] is few else 4 * -(-most // 3)
+        monkeypatch.setattr(watching, "PIECES", enough)
+        assert most > 4 * least, "more than its half, and the other less than it is sure of"
+        for name, one in loads(result).items():
+            assert one.until == result.trace(name).end
+        watching._again.cache_clear()
+        monkeypatch.setattr(watching, "PIECES", enough - 8)
+        cut = [name for name, one in loads(result).items() if one.until < result.trace(name).end]
+        assert len(cut) == 1
+        monkeypatch.undo()
     watching._again.cache_clear()
 
 

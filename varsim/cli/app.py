@@ -139,8 +139,9 @@ def run(
     given = with_shorthands(sets, seed=seed, replications=replications)
     experiment = _loaded(file, given, strategy)
     by = use_for(engine, experiment)
+    asked = question(file, whole=not given and not strategy)
     settings = Settings(
-        question(file), out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
+        asked, out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
     )
     PRODUCTS[experiment.kind].run(experiment, settings)
     if by and not quiet:
@@ -158,7 +159,8 @@ def demo(
     """Simulate the bundled quickstart."""
     check_all(all_rows, format)
     file = bundled_quickstart()
-    settings = Settings(question(file), out, processes(jobs), quiet, format, all_rows=all_rows)
+    asked = question(file, whole=True)
+    settings = Settings(asked, out, processes(jobs), quiet, format, all_rows=all_rows)
     experiment = _loaded(file, [])
     PRODUCTS[experiment.kind].run(experiment, settings)
 

@@ -101,7 +101,7 @@ def plan(
             found = planning.run(runs, exhaustive)
         if runs.status.resumed and not quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
-        told = report(found, question(file))
+        told = report(found, question(file, whole=not (given or minimize or strategy)))
         put_report(told, directory, {SCENARIO: scenario_text(found, told)})
     if made_by and not quiet:
         complain(made_by)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 IN_A_PIPE: Final = 80  # columns of a text to read on
 NARROWEST: Final = 40
+_MOST_LINES: Final = 50  # of what a scenario says of itself
 
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 
 
 class Settings(NamedTuple):
-    """What the options of `varsim run` say; `question` is the first line of the scenario."""
+    """What the options of `varsim run` say; `question`: what the scenario says of itself."""
 
     question: str
     out: Path | None
@@ -85,16 +87,22 @@ def text_width() -> int:
     return max(NARROWEST, min(columns() or IN_A_PIPE, WIDEST))
 
 
-def question(file: Path) -> str:
-    """What a scenario is to answer: its first line, if that is a comment."""
+def question(file: Path, *, whole: bool = False) -> str:
+    """What a scenario is to answer: its first line, if that is a comment.
+
+    `whole`: all lines of that comment. They tell of the file as it is, with numbers that options
+    make wrong.
+    """
     from varsim.scenario.loading import STDIN, read_text
 
     if file == STDIN:
-        first = read_text(file).partition("\n")[0].strip()
+        lines = read_text(file).splitlines()[:_MOST_LINES]
     else:
-        with file.open(encoding="utf-8-sig") as lines:
-            first = lines.readline(1000).strip()
-    return first.lstrip("# ") if first.startswith("#") else ""
+        with file.open(encoding="utf-8-sig") as source:
+            lines = [source.readline(1000) for _ in range(_MOST_LINES if whole else 1)]
+    said = [line.strip() for line in lines]
+    comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), said)]
+    return "\n".join(comment if whole else comment[:1]).rstrip()
 
 
 Engine = Annotated[

@@ -124,6 +124,7 @@ def sweep(
     mine = experiment.distinct[number - 1 :: of]
     expected = mine * asked.first_replications
     told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
+    as_it_is = not (given or strategy or precision or most_replications)
     weigh_cases(mine, asked.first_replications, _runs(asked), sure=yes)
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)
@@ -136,7 +137,7 @@ def sweep(
         told = _teller(experiment)
         with making(store, cases, jobs or None, scheduler, quiet, told) as (made_by, watch):
             watch(books.status)
-            write_sweep(asked, question(file), directory)
+            write_sweep(asked, question(file, whole=as_it_is), directory)
             carry_out(books, store, made_by, watch, todo)
     if told_by and not quiet:
         complain(told_by)
@@ -189,7 +190,8 @@ def merge(
                     store.add(one for one in source.runs() if one.key in keys)
         books = experiment.books(store)
         missing = len(books.begin())
-        write_sweep(asked, question(file), directory)
+        as_it_is = not (sets or strategy or precision or most_replications)
+        write_sweep(asked, question(file, whole=as_it_is), directory)
     if missing:
         complain(
             f"varsim: {counted(books.resumed, 'run')} merged into {directory}; at least "
@@ -225,7 +227,7 @@ def redraw(directory: Path) -> None:
     if asked.sha256 != sha256:
         complain(f"varsim: {damaged(file)}")
         raise typer.Exit(USAGE)
-    put_report(report(experiment.table(books), question(file)), directory, again=True)
+    put_report(report(experiment.table(books), question(file, whole=True)), directory, again=True)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
@@ -298,13 +300,14 @@ def _conclude(
     """Write and print what came of it."""
     from varsim.report import plots as drawing
     from varsim.report.files.keeping import FORMS, put_report
-    from varsim.report.files.sweep import parquet
+    from varsim.report.files.sweep import SCENARIO, parquet
     from varsim.report.sweep import report
 
     if plots:
         drawing.prepare()
     table = experiment.table(books)
-    told, more = report(table, question(file), plots=plots), parquet(table)
+    asked = question(directory / SCENARIO, whole=True)
+    told, more = report(table, asked, plots=plots), parquet(table)
     put_report(told, directory, more)
     results = ", ".join(str(directory / name) for name in (*FORMS["sweep"], *more))
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]

@@ -150,11 +150,11 @@ def redraw(directory: Path) -> None:
             from varsim.report.files.program import load_variables
             from varsim.report.variables import report as of_variables
 
-            return of_variables(load_variables(path), question(path / "scenario.yaml"))
+            return of_variables(load_variables(path), question(path / "scenario.yaml", whole=True))
         from varsim.report.files.save import load_result
         from varsim.report.training import report
 
-        return report(load_result(path), question(path / "scenario.yaml"))
+        return report(load_result(path), question(path / "scenario.yaml", whole=True))
 
     plots.prepare()
     put_report(read_from(saved, directory), directory, again=True)

@@ -78,7 +78,7 @@ class Loads:
 
     def __init__(self, most: int) -> None:
         self.until = END_OF_TIME
-        self._left = most
+        self._room = most
         self._numbers: dict[str, int] = {}
         self._servers: set[int] = set()
         self._broken_off = 0  # how often
@@ -115,10 +115,15 @@ class Loads:
 
     def has_room(self, pieces: int, start: int) -> bool:
         """Whether there is room for more, which begin at a moment (ns); else that is the end."""
-        self._left -= pieces
-        if self._left < 0:
+        self._room -= pieces
+        if self._room < 0:
             self.until = min(self.until, start)
-        return self._left >= 0
+        return self._room >= 0
+
+    @property
+    def left(self) -> int:
+        """How many more there is room for."""
+        return max(self._room, 0)
 
     def found(self, end: int) -> dict[str, Load]:
         """The load of everything that was used, up to a moment (ns)."""

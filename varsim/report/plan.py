@@ -47,7 +47,8 @@ def report(plan: Plan, question: str = "") -> Report:
     from varsim.report.plots.plan.pareto import plot
 
     said, name = tuple(sentences(plan)), plan.question.name
-    asked = Text((f"*{markdown(question)}*",), plain=True, on=Media.MARKDOWN)
+    first = question.splitlines()[:1]
+    asked = [Text((f"*{markdown(one)}*",), plain=True, on=Media.MARKDOWN) for one in first]
     picture = plot(plan)
     alternative = f"{picture.heading} of every cell that was run"
     front = Media.TEXT if trade(plan.found).front else Media.MARKDOWN
@@ -58,7 +59,7 @@ def report(plan: Plan, question: str = "") -> Report:
         (),
         (
             Text((f"Plan: {name}",), "title", on=Media.MARKDOWN),
-            *([asked] if question else []),
+            *asked,
             Text(said, on=Media.TERMINAL),
             Text(said, "items", on=Media.MARKDOWN),
             Figure(picture, plan, alternative=alternative, on=Media.MARKDOWN | Media.PAGE),
@@ -138,7 +139,7 @@ def scenario_text(plan: Plan, told: Report) -> str | None:
 
     if plan.scenario is None:
         return None
-    return head(told.question) + head(told.answer[0]) + dump_scenario(plan.scenario)
+    return head(told.asked) + head(told.answer[0]) + dump_scenario(plan.scenario)
 
 
 def table(plan: Plan, **more: Any) -> Table:

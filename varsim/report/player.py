@@ -168,12 +168,19 @@ def _curve(track: Track, until: int, end: int, most: int) -> dict[str, Any]:
 
 def _known(result: "Result", watched: Mapping[str, Watched], end: int) -> str:
     """Up to when the loads of links are known, where that is not all of what is shown."""
-    ends = [
-        f"{watched[name].until / 1e9:.4g} s of '{visible(title(result.scenario, name))}'"
-        for name in result.strategies
-        if watched[name].until < min(end, result.trace(name).end) and result.trace(name).links
-    ]
-    return f"What is in use is known up to {', '.join(ends)}." if ends else ""
+    missing, ends = [], []
+    for name in result.strategies:
+        until, called = watched[name].until, f"'{visible(title(result.scenario, name))}'"
+        if not result.trace(name).links:
+            continue
+        if not until:
+            missing.append(called)
+        elif until < min(end, result.trace(name).end):
+            ends.append(f"{until / 1e9:.4g} s of {called}")
+    said = [f"What is in use is known up to {', '.join(ends)}."] * bool(ends)
+    return " ".join(
+        said + [f"What is in use is not known of {', '.join(missing)}."] * bool(missing)
+    )
 
 
 def _marks(result: "Result") -> list[str]:

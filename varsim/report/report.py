@@ -162,6 +162,7 @@ NO_DATA: Final = Data((), ())
 class Report:
     """All that is told of something; `blocks` are in the order of reading.
 
+    `question`: what the scenario is to answer, on its first line, and what else it says of itself.
     `setting`: its size in a few words; `alternatives`: what is compared, in their order, as marked
     tables and labels call it, each with its family, by which it gets its hue; `files`: what may lie
     beside its page, and what that is; `facts`: makes all of it as plain data.
@@ -180,6 +181,17 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[], dict[str, Any]] = dict
     data: Data = NO_DATA
+
+    @property
+    def asked(self) -> str:
+        """What the scenario is to answer."""
+        return self.question.partition("\n")[0]
+
+    @property
+    def background(self) -> list[str]:
+        """The paragraphs that it says besides."""
+        more = self.question.partition("\n")[2].strip("\n")
+        return [" ".join(one.split()) for one in more.split("\n\n") if one]
 
     @property
     def figures(self) -> list[Figure]:

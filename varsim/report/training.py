@@ -171,14 +171,27 @@ def numbers(result: "Result") -> Table:
 
 
 def time_shares(result: "Result") -> Table:
-    """Where all workers' time went, in percent."""
-    rows = []
+    """Where all workers' time went, in percent, as it is drawn: computing in vain on its own."""
+    from varsim.report.plots.gallery import in_vain
+
+    rows, wasted = [], [*in_vain(result).values()]
     for name in ACTIVITIES:
-        shares = [result.estimate(strategy, f"share_{name}").mean for strategy in result.strategies]
-        if any(share > 0 for share in shares):
-            cells = [f"{100 * share:.1f} %" for share in shares]
-            meaning = METRICS[f"share_{name}"].description.rpartition(" spent ")[2]
-            rows.append(Row(name, tuple(cells), meaning))
+        means = [result.estimate(strategy, f"share_{name}").mean for strategy in result.strategies]
+        shares = [100 * share for share in means]
+        if not any(share > 0 for share in shares):
+            continue
+        meaning = METRICS[f"share_{name}"].description.rpartition(" spent ")[2]
+        parts = {name: (shares, meaning)}
+        if name == "compute" and any(wasted):
+            useful = [share - gone for share, gone in zip(shares, wasted, strict=True)]
+            parts = {
+                name: (useful, f"{meaning} that are not wasted"),
+                f"{name}, wasted": (wasted, f"{meaning} that are dropped or lost"),
+            }
+        rows += [
+            Row(part, tuple(f"{share:.1f} %" for share in of), said)
+            for part, (of, said) in parts.items()
+        ]
     caption = "Share of all worker time, mean over the replications"
     found = Table(result.strategies, tuple(rows), caption=caption, folded=AS_TABLE)
     return titled(result.scenario, found)
@@ -289,7 +302,9 @@ def _meaning(result: "Result", heading: str) -> str:
     if heading == main.LEARNING_RATE:
         return "of the optimizer; its kind is told where it is not plain SGD"
     if heading == "where the time went":
-        return "the activities that took most of all worker time"
+        wasted = [result.estimate(name, "wasted_compute").mean for name in result.strategies]
+        also = "; compute is with what was wasted" if any(one > 0 for one in wasted) else ""
+        return f"the activities that took most of all worker time{also}"
     costly = headings(result)
     if heading in costly:
         return COSTS[costly[heading]].description

@@ -13,9 +13,10 @@ from varsim.study.why.levers import times_only
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
-# Put on the heap by all strategies together, about a second; and the pieces that are noted.
-EVENTS: Final = 150_000
-PIECES: Final = 1_000_000
+# Put on the heap by all strategies together, three seconds at most; and the pieces that are noted,
+# of which each strategy is sure of its part of a half: what it leaves is there for those after it.
+EVENTS: Final = 600_000
+PIECES: Final = 2_500_000
 # A machine of more workers takes too long to be made once more.
 MOST_WORKERS: Final = 2_000
 
@@ -31,7 +32,7 @@ class Watched(NamedTuple):
 
 
 def loads(result: "Result") -> dict[str, Watched]:
-    """The loads of the first run of every strategy, as far as a second or two of work go.
+    """The loads of the first run of every strategy, as far as a few seconds of work go.
 
     A run is a function of its scenario, so that what it did need not be kept. Values are left
     out where times do not depend on them.
@@ -56,15 +57,17 @@ def _again(
     targets = scenario.targets.model_copy(update={"loss": None, "time_to_loss": None})
     timed = times_only(scenario.model_copy(update={"stop": stop, "targets": targets}))
     found: list[tuple[Watched, list[int]]] = []
-    for index, end in asked:
+    left, sure = PIECES, PIECES // (2 * len(asked))
+    for later, (index, end) in zip(reversed(range(len(asked))), asked, strict=True):
         strategy = scenario.strategies[index]
         if strategy.workers(scenario.cluster_of(strategy)) > MOST_WORKERS:
             found.append((Watched(0, {}), []))
             continue
-        noted = Loads(PIECES // len(asked))
+        noted = Loads(most := left - later * sure)
         job, _ = started(Run(timed, index, 0), record=False, loads=noted)
         job.end_after(EVENTS // len(asked))
         job.carried_by(end)
         until = min(end, noted.until, job.clock.time if job.stopped_by == "events" else end)
         found.append((Watched(until, noted.found(until)), [*job.recorder.steps]))
+        left -= most - noted.left
     return found

@@ -174,8 +174,8 @@ def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
 
 
 def head(question: str) -> str:
-    """The line that a written scenario begins with: what it is to answer, if that is known."""
-    return f"# {question}\n" if question else ""
+    """The comment that a written scenario begins with: what it is to answer, if that is known."""
+    return "".join(f"{f'# {line}'.rstrip()}\n" for line in question.splitlines())
 
 
 def damaged(file: Path) -> NotARunError:

@@ -242,17 +242,20 @@ def _activities(result: "Result") -> list[Artist]:
 
 
 def time_split_title(result: "Result") -> str:
-    """How much of the workers' time is spent computing."""
-    shares = {name: parts["compute"] for name, parts in time_shares(result).items()}
+    """How much of the workers' time is spent computing what is not wasted."""
+    wasted = in_vain(result)
+    shares = {name: parts["compute"] - wasted[name] for name, parts in time_shares(result).items()}
     known = {name: share for name, share in shares.items() if math.isfinite(share)}
     if not known:
         return "No time passed"
     most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    head, time = "Workers compute", "time"
+    if any(wasted.values()):
+        head, time = "Computing that is not wasted takes", "workers' time"
     if round(known[most]) == round(known[least]):
-        return f"Workers compute {known[most]:.0f} % of the time"
-    return (
-        f"Workers compute {known[least]:.0f} % of the time in {called(result.scenario, least)}, "
-        + (f"{known[most]:.0f} % in {called(result.scenario, most)}")
+        return f"{head} {known[most]:.0f} % of the {time}"
+    return f"{head} {known[least]:.0f} % of the {time} in {called(result.scenario, least)}, " + (
+        f"{known[most]:.0f} % in {called(result.scenario, most)}"
     )
 
 

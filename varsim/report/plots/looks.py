@@ -3,9 +3,10 @@
 A hue belongs to a family of strategies, wherever it is drawn: those of Petroff, "Accessible Color
 Sequences for Data Visualization" (2021), arXiv 2107.02270, matplotlib's style petroff6, which the
 colour-blind tell apart. Variants within a family are lighter or darker, by steps of 0.07 or more in
-the lightness of OKLab, and have dashes of their own. Colour never stands alone: strategies differ
-by marker too, activities by hatch. A page without figures needs them, too, so that nothing here
-draws.
+the lightness of OKLab, the first ones by most, each at a contrast of 3 or more to its page (the
+hues themselves have 2.1 and 2.7 where they are lightest); and they have dashes of their own. Colour
+never stands alone: strategies differ by marker too, activities by hatch. A page without figures
+needs them, too, so that nothing here draws.
 """
 
 from collections.abc import Mapping
@@ -15,12 +16,12 @@ Line: TypeAlias = str | tuple[float, tuple[float, ...]]
 
 # Of each family: its hue, then variants of it.
 SHADES: Final = {
-    "all-reduce": ("#5790fc", "#2b5dbe", "#9bbefe", "#043594", "#3f76e0", "#001e61"),
-    "copies": ("#f89c20", "#b46d00", "#7a4800", "#fec489", "#d78405", "#553101"),
-    "asynchronous": ("#e42536", "#9b0c1e", "#fe7f7a", "#65010e", "#c20224", "#ff464d"),
-    "synchronous": ("#964a8b", "#bc7cb1", "#67225e", "#e3a1d8", "#7f3575", "#490042"),
-    "alone": ("#9c9ca1", "#6e6e73", "#47474b", "#c3c4c8", "#848489", "#2b2b2f"),
-    "neighbours": ("#7a21dd", "#9c69f4", "#460686", "#bea1ff", "#6001b5", "#2b0058"),
+    "all-reduce": ("#5790fc", "#001d60", "#1145aa", "#002e8a", "#295ec5", "#4077e0"),
+    "copies": ("#f89c20", "#5a3400", "#965a01", "#774700", "#b46e04", "#d48200"),
+    "asynchronous": ("#e42536", "#500008", "#9a021b", "#740011", "#ff4c51", "#c10324"),
+    "synchronous": ("#964a8b", "#4c0045", "#c979bd", "#641b5c", "#7d3373", "#b062a4"),
+    "alone": ("#9c9ca1", "#2c2c30", "#56565a", "#404045", "#6c6c71", "#848489"),
+    "neighbours": ("#7a21dd", "#30005f", "#a36fff", "#48018a", "#9144f9", "#6201b7"),
 }
 # Two of them as lengths of dashes and of the gaps after them, in widths of the line.
 DASHES: Final[tuple[Line, ...]] = (
@@ -35,37 +36,39 @@ DARK: Final = {
     "#59636e": "#a0a9b5",
     "#d9dee3": "#343c46",
     "#ffffff": "#14181d",
-    "#2b5dbe": "#4778d7",
-    "#9bbefe": "#a8c7fe",
-    "#043594": "#cfe0ff",
-    "#3f76e0": "#3060bc",
-    "#001e61": "#80acfe",
-    "#b46d00": "#b87002",
-    "#7a4800": "#ffe2c6",
-    "#fec489": "#ffbf7d",
-    "#d78405": "#d78618",
-    "#553101": "#985c02",
-    "#9b0c1e": "#feb1ac",
-    "#fe7f7a": "#fe8681",
-    "#65010e": "#fed8d4",
-    "#c20224": "#bf1227",
-    "#ff464d": "#f95557",
+    "#001d60": "#cfe0ff",
+    "#1145aa": "#3262be",
+    "#002e8a": "#497ad9",
+    "#295ec5": "#80acfe",
+    "#4077e0": "#a8c7fe",
+    "#5a3400": "#985c02",
+    "#965a01": "#ffe2c6",
+    "#774700": "#b87002",
+    "#b46e04": "#d78618",
+    "#d48200": "#ffbf7d",
+    "#e42536": "#e92c3a",
+    "#500008": "#ffdcd9",
+    "#9a021b": "#ff8c87",
+    "#740011": "#cb0227",
+    "#ff4c51": "#fe5859",
+    "#c10324": "#ffb6b1",
     "#964a8b": "#a23c95",
-    "#bc7cb1": "#c77fbb",
-    "#67225e": "#fedbf7",
-    "#e3a1d8": "#e197d5",
-    "#7f3575": "#ad67a2",
-    "#490042": "#fcb1ef",
-    "#47474b": "#e8e8f7",
-    "#c3c4c8": "#cecddc",
-    "#848489": "#848488",
-    "#2b2b2f": "#b5b5ba",
+    "#4c0045": "#fedbf7",
+    "#c979bd": "#e197d5",
+    "#641b5c": "#fcb1ef",
+    "#7d3373": "#c77fbb",
+    "#b062a4": "#ad67a2",
+    "#2c2c30": "#e8e8f7",
+    "#56565a": "#6e6e73",
+    "#404045": "#848488",
+    "#6c6c71": "#b5b5ba",
+    "#848489": "#cecddc",
     "#7a21dd": "#d6c7ff",
-    "#9c69f4": "#995bfa",
-    "#460686": "#813fde",
-    "#bea1ff": "#c0a5ff",
-    "#6001b5": "#ac82ff",
-    "#2b0058": "#ede7fe",
+    "#30005f": "#813fde",
+    "#a36fff": "#ac82ff",
+    "#48018a": "#995bfa",
+    "#9144f9": "#c0a5ff",
+    "#6201b7": "#ede7fe",
     "#832db6": "#b878e4",
     "#bd1f01": "#e4573c",
     "#a96b59": "#c48a79",

@@ -4,7 +4,7 @@
 (() => {
   const root = document.getElementById("player");
   const data = JSON.parse(document.getElementById("player-data").textContent);
-  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, AXIS = 22;
+  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, NAME = 14, AXIS = 22;
   const WAITS = ["barrier", "token", "lock", "queue"], NETWORK = ["write", "read", "queue"];
 
   // Of a sorted list the first index at which a test holds.
@@ -52,6 +52,9 @@
     use.lists = [use.load?.points];
     return use.load;
   };
+
+  // How high a strip is: the name of what is chosen has a line above it.
+  const tall = ({ load }) => STRIP + 4 + (load ? NAME : 0);
 
   // A number in the room left of a panel.
   const round = (value) => {
@@ -128,6 +131,7 @@
     const label = make("label", legend);
     const box = make("input", label, { type: "checkbox", checked: "" });
     one.dot = make("span", label, { class: `dot c${index}` });
+    if (one.loss.length > 1) label.insertAdjacentHTML("beforeend", `<svg><path d="M0,4H28" stroke-width="2" stroke-dasharray="${one.dash}"/></svg>`); // its curve
     label.append(one.name);
     on(box, "change", () => {
       one.hidden = !box.checked;
@@ -182,7 +186,7 @@
   function layout() {
     const style = getComputedStyle(document.documentElement);
     for (const name of ["ink", "faint", "line", "paper", "accent"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
-    for (const one of data.strategies) one.color = getComputedStyle(one.dot).backgroundColor;
+    for (const one of data.strategies) one.color = one.dot.parentNode.style.stroke = getComputedStyle(one.dot).backgroundColor;
     width = Math.max(root.clientWidth, 280);
     places = [];
     height = AXIS;
@@ -190,7 +194,7 @@
       places.push({ ...place, top: height + HEAD });
       height += HEAD + high + GAP;
     };
-    for (const one of shown()) put({ one }, one.rows + one.strips.length * (STRIP + 4));
+    for (const one of shown()) put({ one }, one.strips.reduce((sum, each) => sum + tall(each), one.rows));
     const values = (one) => one.loss.map(([, value]) => value).filter(Number.isFinite), of = shown().filter((one) => values(one).length > 1);
     const all = of.flatMap(values).sort((a, b) => a - b);
     if (all.length) put({ of, high: all.at(-1), low: all[0] }, CURVE);
@@ -212,13 +216,10 @@
     tellStory();
   }
 
-  const write = (text, px, y, align, color = colors.faint, halo = "transparent") => {
+  const write = (text, px, y, align, color = colors.faint) => {
     paint.fillStyle = color;
     paint.textAlign = align;
-    paint.strokeStyle = halo;
-    paint.lineWidth = 3;
-    paint.strokeText(text, px, y);
-    paint.fillText(text, px, y);
+    paint.fillText(text, px, y, width);
   };
 
   // Lines from point to point; nothing that is out of view matters.
@@ -280,7 +281,8 @@
     one.workers.forEach(({ rank }, row) => {
       if (one.workers.length <= 16 || row % 2 === 0) write(rank, LEFT - 6, top + row * one.pitch + ROW / 2, "right");
     });
-    one.strips.forEach((each, i) => strip(one, each, bottom + 4 + i * (STRIP + 4)));
+    let base = bottom;
+    for (const each of one.strips) strip(one, each, (base += tall(each)) - STRIP);
   }
 
   // How many there are of something over time, as steps that can be seen however short; how stale each gradient was, as dots.
@@ -295,8 +297,10 @@
         else for (const [at, value] of points) fill(color, [[-1.5, -1.5], [1.5, -1.5], [1.5, 1.5], [-1.5, 1.5]].map(([a, b]) => [x(at) + a, y(value) + b]));
       });
       stroke(colors.line, 1, [[LEFT, base], [width, base]]);
-      if (load) write(load.name + load.means, LEFT + 4, top + STRIP / 2, "left", colors.ink, colors.paper);
     });
+    if (!load) return;
+    const said = load.name + load.means;
+    write(said, clamp(width - paint.measureText(said).width, 0, LEFT), top - NAME / 2, "left", colors.ink);
   }
 
   function heading(name, color, top, remark) {
@@ -415,8 +419,9 @@
   function under({ offsetX, offsetY }) {
     const place = places.findLast(({ top }) => offsetY >= top);
     if (!place?.one || offsetX < LEFT || offsetX > width - RIGHT) return null;
-    const { one, top } = place, below = offsetY - top - one.rows;
-    if (below >= 0) return { one, strip: one.strips[Math.floor((below - 4) / (STRIP + 4))] };
+    const { one, top } = place;
+    let below = offsetY - top - one.rows;
+    if (below >= 0) return { one, strip: one.strips.find((each) => (below -= tall(each)) < 0) };
     const row = Math.floor((offsetY - top) / one.pitch), { spans, sends } = one.workers[row];
     const list = offsetY - top - row * one.pitch < ROW ? spans : sends, moment = at(offsetX);
     const span = list[first(list, ({ end }) => end > moment)];

@@ -31,4 +31,5 @@ on(document, "keydown", ({ key }) => { if (key === "Escape") hush(); });
 const redrawn = (box, draw) => {
   new ResizeObserver(draw).observe(box);
   on(matchMedia("(prefers-color-scheme: dark)"), "change", draw);
+  on(document, "recolored", draw);
 };

@@ -1,0 +1,75 @@
+"""What a scenario says of itself stands on its page as long as nothing makes it wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from varsim.cli.app import app
+
+SMALL = (Path(__file__).parent.parent / "small.yaml").read_text(encoding="utf-8")
+FIRST = "Is it fast?"
+HEAD = f"""\
+# {FIRST}
+# It makes 12 updates,
+# and <b>none</b> is lost.
+#
+# That is all.
+
+# This is no part of it.
+"""
+SWEEP = "sweep:\n  cluster.workers: [3, 4]\n"
+
+
+def page_of(*arguments: object) -> str:
+    told = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert told.exit_code == 0, told.output
+    return (Path(str(arguments[3])) / "report.html").read_text(encoding="utf-8")
+
+
+def said(page: str) -> list[str]:
+    return re.findall(r'<p class="(?:question|background)">(.*?)</p>', page)
+
+
+WHOLE = [FIRST, "It makes 12 updates, and &lt;b&gt;none&lt;/b&gt; is lost.", "That is all."]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(HEAD + SMALL.partition("\n")[2], encoding="utf-8")
+    return path
+
+
+def test_all_of_it_is_told_of_the_file_as_it_is(file: Path, tmp_path: Path) -> None:
+    page = page_of("run", file, "--out", tmp_path / "out")
+    assert said(page) == WHOLE
+    again = page_of("run", tmp_path / "out/scenario.yaml", "--out", tmp_path / "again")
+    assert said(again) == WHOLE, "the written scenario begins with it, too"
+    redrawn = CliRunner().invoke(app, ["plot", str(tmp_path / "out")])
+    assert redrawn.exit_code == 0, redrawn.output
+    assert (tmp_path / "out/report.html").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--set=cluster.workers=4", "--seed=9", "--replications=1", "--strategy=none"],
+)
+def test_of_a_changed_one_the_first_line_alone(file: Path, tmp_path: Path, option: str) -> None:
+    page = page_of("run", file, "--out", tmp_path / "out", option)
+    assert said(page) == [FIRST]
+    assert (tmp_path / "out/scenario.yaml").read_text().startswith(f"# {FIRST}\nname")
+
+
+def test_of_a_sweep_too(file: Path, tmp_path: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + SWEEP, encoding="utf-8")
+    out, other = tmp_path / "out", tmp_path / "other"
+    assert said(page_of("sweep", file, "--out", out, "--quiet")) == WHOLE
+    assert said(page_of("sweep", file, "--out", other, "--quiet", "--seed=4")) == [FIRST]
+
+
+def test_a_file_that_says_nothing_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(re.sub("(?m)^#.*\n", "", SMALL), encoding="utf-8")
+    assert said(page_of("run", path, "--out", tmp_path / "out")) == []
