@@ -190,11 +190,12 @@ class TestTables:
     def test_time_shares_by_hand(self) -> None:
         rows = training.time_shares(a_result({"a": (1,), "b": (2,)})).rows
         assert [(row.label, row.cells) for row in rows] == [
-            ("compute", ("65.0 %", "65.0 %")),
+            ("compute", ("45.0 %", "45.0 %")),
+            ("compute, wasted", ("20.0 %", "20.0 %")),
             ("read", ("15.0 %", "15.0 %")),
             ("write", ("20.0 %", "20.0 %")),
         ]
-        assert rows[0].meaning == "computing gradients"
+        assert rows[0].meaning == "computing gradients that are not wasted"
 
     def test_links_by_hand(self) -> None:
         # 250 and 500 bytes over 100 bytes/s in 10 s; b has another link.

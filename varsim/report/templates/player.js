@@ -46,6 +46,8 @@
   const valueAt = (points, at) => points[first(points, ([moment]) => moment > at) - 1]?.[1];
   const inView = (points) => points.slice(Math.max(first(points, ([at]) => at > view.from) - 1, 0), first(points, ([at]) => at > view.to) + 1);
 
+  const lossesOf = ({ loss }) => loss.map(([, value]) => value).filter(Number.isFinite);
+
   // The link or server of a strategy that is drawn: that of a name, or else the busiest.
   const choose = ({ use, loads }, name) => {
     use.load = loads.find((load) => load.name === name) || loads[0];
@@ -131,7 +133,7 @@
     const label = make("label", legend);
     const box = make("input", label, { type: "checkbox", checked: "" });
     one.dot = make("span", label, { class: `dot c${index}` });
-    if (one.loss.length > 1) label.insertAdjacentHTML("beforeend", `<svg><path d="M0,4H28" stroke-width="2" stroke-dasharray="${one.dash}"/></svg>`); // its curve
+    if (lossesOf(one).length > 1) label.insertAdjacentHTML("beforeend", `<svg><path d="M0,4H28" stroke-width="2" stroke-dasharray="${one.dash}"/></svg>`); // its curve
     label.append(one.name);
     on(box, "change", () => {
       one.hidden = !box.checked;
@@ -195,8 +197,7 @@
       height += HEAD + high + GAP;
     };
     for (const one of shown()) put({ one }, one.strips.reduce((sum, each) => sum + tall(each), one.rows));
-    const values = (one) => one.loss.map(([, value]) => value).filter(Number.isFinite), of = shown().filter((one) => values(one).length > 1);
-    const all = of.flatMap(values).sort((a, b) => a - b);
+    const of = shown().filter((one) => lossesOf(one).length > 1), all = of.flatMap(lossesOf).sort((a, b) => a - b);
     if (all.length) put({ of, high: all.at(-1), low: all[0] }, CURVE);
     const ratio = devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
