@@ -303,7 +303,7 @@ def _meaning(result: "Result", heading: str) -> str:
         return "of the optimizer; its kind is told where it is not plain SGD"
     if heading == "where the time went":
         wasted = [result.estimate(name, "wasted_compute").mean for name in result.strategies]
-        also = "; compute is with what was wasted" if any(one > 0 for one in wasted) else ""
+        also = "; compute includes what was wasted" if any(one > 0 for one in wasted) else ""
         return f"the activities that took most of all worker time{also}"
     costly = headings(result)
     if heading in costly:
