@@ -208,6 +208,20 @@ class TestDropCompute:
         exact = run(dropping(0.3, check="preempt"), cluster={"workers": 2})
         assert {row.outcome for row in gradient_rows(exact)} == {APPLIED}
 
+    def test_what_a_worker_breaks_off_that_is_a_step_ahead_is_not_stale(self) -> None:
+        # Worker 0 has the mean before it sends it on, and breaks off its second micro-batch while
+        # that is under way to others.
+        times = {"kind": "trace", "seconds": ((0.04, 0.5), (0.04,) * 2)}
+        trace = run(
+            {**dropping(0.05, check="preempt"), "collective": "binomial_tree"},
+            cluster={"workers": 4, "compute": times},
+            network=WIRE,
+            stop={"global_steps": 3},
+        )
+        given_up = [row for row in gradient_rows(trace) if row.outcome == DROPPED]
+        assert any(row.applied < trace.steps[row.read_step - 1] for row in given_up)
+        assert {row.applied_step - row.read_step for row in gradient_rows(trace)} == {0}
+
     def test_what_is_broken_off_is_waste(self) -> None:
         made = scenario(
             dropping(0.35, check="preempt"), cluster=self.CLUSTER, stop={"global_steps": 4}

@@ -96,4 +96,5 @@ class Accumulation:
 
     def _end(self, gradient: Gradient, *, lost: bool) -> None:
         gradient.open, gradient.given_up = 0, lost
-        self._ledger.ended(gradient, self._clock.time)
+        # Of a copy that may be a step ahead of others.
+        self._ledger.ended(gradient, self._clock.time, gradient.read.global_step)

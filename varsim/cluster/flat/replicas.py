@@ -4,7 +4,7 @@ The rules are those of `accumulation`, `exchange.AllReduce`, `collective` and `r
 """
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.books import close, count_step, end, note, put, span, stop
+from varsim.cluster.flat.books import close, count_step, end, end_at, note, put, span, stop
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of
 from varsim.cluster.flat.walk import (
@@ -123,7 +123,7 @@ def has_computed(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     gradient = m[w + at.GRADIENT]
     if m[gradient + at.COMPUTED_AT] > m[at.NOW]:
         m[gradient + at.COMPUTED_AT] = -1
-        end(m, log, gradient)
+        end_at(m, log, gradient, m[w + at.COPY_STEP])
         give_up_rest(m, w)
         exchange(m, reals, log, heap, w)
         return
