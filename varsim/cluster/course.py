@@ -7,7 +7,7 @@ division. Random steps are drawn from those that were simulated, and gone throug
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -287,13 +287,13 @@ class Drawn(Course):
         """When the next steps up to a checkpoint end, from the first one's start (ns)."""
         every = self._saving.every
         while True:
+            missing = range(len(self._ahead), self._many, _BLOCK * self._each)
+            if missing:
+                self._ahead = np.concatenate([self._ahead, *islice(self._blocks, len(missing))])
             ends = np.cumsum(self._ahead[: self._many])
-            if len(ends) and (ends[-1] >= every if every is not None else len(ends) == self._many):
+            if every is None or ends[-1] >= every:
                 break
-            if len(ends) == len(self._ahead):
-                self._ahead = np.concatenate([self._ahead, next(self._blocks)])
-            else:
-                self._many *= 2
+            self._many *= 2
         number = len(ends)
         if every is not None:
             number = -(-(int(np.searchsorted(ends, every)) + 1) // self._each) * self._each
