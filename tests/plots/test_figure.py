@@ -1,9 +1,12 @@
 """What all figures share: text that is safe to draw, units of time, room for title and legend."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from matplotlib.axis import Axis
+from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.lines import Line2D
 
 from varsim.report.plots import figure
@@ -46,6 +49,31 @@ def test_labels_are_wrapped_and_never_lost() -> None:
 )
 def test_a_time_gets_the_unit_it_reads_well_in(longest: float, unit: TimeUnit) -> None:
     assert figure.time_unit(longest) == unit
+
+
+def test_fonts_are_looked_for_once_while_a_style_is_set() -> None:
+    find = fontManager._find_fonts_by_props
+    with style():
+        plain, again = FontProperties(), fontManager._find_fonts_by_props
+        assert again(plain) == find(plain)
+        assert again(plain) is again(FontProperties())
+        assert find(plain) is not find(plain)
+    assert fontManager._find_fonts_by_props == find
+
+
+def test_commands_import_matplotlib_without_writing_its_docs() -> None:
+    code = """
+import inspect
+from varsim.report.plots import prepare
+prepare()
+from matplotlib.lines import Line2D
+line = Line2D([], [])
+line.set(color="red", lw=3)
+print(line.get_color(), line.get_linewidth(), *inspect.signature(Line2D.set).parameters)
+print("antialiased" in Line2D.__init__.__doc__)
+"""
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout == "red 3.0 self kwargs\nFalse\n"
 
 
 @pytest.mark.parametrize("letters", ["wwww ", "workers = 12, ", "il "])
