@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from varsim.report.report import Row, Table
-from varsim.report.terminal import drawn, flow
+from varsim.report.report import Report, Row, Table
+from varsim.report.terminal import drawn, flow, terminal
 
 
 class TestTable:
@@ -123,3 +123,21 @@ class TestNarrow:
         assert [line.strip() for line in drawn(table).splitlines()[:3]] == [
             *("replicas_", "to_", "aggregate")
         ]
+
+
+def test_a_dumb_terminal_is_as_wide_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    lines = drawn(TestTable.MANY).splitlines()
+    assert max(map(cell_len, lines)) <= 40
+
+
+def test_the_tables_of_one_report_have_one_kind_of_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    few = Table(("share",), (Row("compute", ("40 %",)),))
+    wide = Table(tuple(f"metric {i}" for i in range(20)), (Row("a", ("1.0 ± 0.1",) * 20),) * 30)
+    both = terminal(Report("why", "t", (), (), (few, wide), {}), 60)
+    assert "-----" not in both
+    assert "─────" in both
+    assert "-----" in terminal(Report("why", "t", (), (), (few,), {}), 60)

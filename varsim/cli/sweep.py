@@ -274,15 +274,21 @@ def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment
 
 
 def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
-    """Says in words which case is the best so far."""
+    """Says in words which case is the best so far: by what makes a difference to its times."""
+    from varsim.study.sweep.table import mattering, short_names
+
     sweep = experiment.sweep
     first: dict[str, tuple[int, str]] = {}
     for point, label, case in experiment.cases:
         first.setdefault(case.key, (point, label))
+    varied = mattering(sweep, [(point, label, case.key) for point, label, case in experiment.cases])
 
     def told(key: str, speed: float) -> str:
         point, label = first[key]
-        where = sweep.describe_for_times(sweep.points[point])
+        chosen = [index for index in varied[label] if index in sweep.for_times]
+        names = short_names([sweep.quantities[index].path for index in chosen])
+        values = (sweep.points[point].values[index].text for index in chosen)
+        where = ", ".join(map(" = ".join, zip(names, values, strict=True)))
         who = sweep.points[point].scenario.strategy(label).title
         return f"{who}{where and f' at {where}'}: {speed:,.4g} examples/s"
 

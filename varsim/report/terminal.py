@@ -41,16 +41,17 @@ _SECOND: Final = "\ue000"
 def terminal(report: Report, width: int | None = None) -> Drawn:
     """The report as lines, with an empty one between blocks that do not stand close together.
 
-    With a width it is a text to read on: lines are torn there, and tables are plain. Without,
-    sentences are torn where a terminal ends, and stay whole in a pipe.
+    With a width it is a text to read on: lines are torn there, and tables are plain where all of
+    them fit. Without, sentences are torn where a terminal ends, and stay whole in a pipe.
     """
     parts: list[str] = []
     room = columns()
+    plain = width is None or all(_fits(block, width) for block in report.on(Media.TERMINAL))
     before: Block | None = None
     for block in report.on(Media.TERMINAL):
         if before is not None and not _close(block, before):
             parts.append("")
-        parts += _ruled_off(block, room) if width is None else _flowing(block, width)
+        parts += _ruled_off(block, room) if width is None else _flowing(block, width, plain)
         before = block
     return Drawn("".join(f"{line}\n" for line in parts))
 
@@ -96,7 +97,8 @@ def drawn(table: Table) -> Drawn:
     console = Console(
         file=StringIO(),  # its `capture` writes to stdout all the same, if only nothing
         width=width or max(PIPE_WIDTH, least),
-        force_terminal=sys.stdout.isatty() or None,
+        # Where it takes the terminal for a dumb one, rich has 80 columns whatever is said.
+        force_terminal=(sys.stdout.isatty() and os.environ.get("TERM") != "dumb") or None,
         force_jupyter=False,
     )
     for index, part in enumerate(_parts(table, console.width)):
@@ -133,13 +135,19 @@ def _ruled_off(block: Block, room: int | None) -> Iterator[str]:
         yield from drawn(replace(block, corner="")).splitlines()
 
 
-def _flowing(block: Block, width: int) -> Iterator[str]:
-    """The lines of a block, none of them longer than `width`."""
-    if isinstance(block, Table):
-        story = block.holds == "story"
-        lines = list(map(visible, _story(block, width) if story else _plain(block)))
-        torn = not story and columns() and max(map(len, lines)) > width
-        yield from drawn(block).splitlines() if torn else lines
+def _fits(block: Block, width: int) -> bool:
+    """Whether a block can be a plain table; what is no table has no say."""
+    if not isinstance(block, Table) or block.holds == "story" or columns() is None:
+        return True
+    return max(map(len, map(visible, _plain(block)))) <= width
+
+
+def _flowing(block: Block, width: int, plain: bool) -> Iterator[str]:
+    """The lines of a block, none of them longer than `width`; tables `plain` or with one rule."""
+    if isinstance(block, Table) and block.holds == "story":
+        yield from map(visible, _story(block, width))
+    elif isinstance(block, Table):
+        yield from map(visible, _plain(block)) if plain else drawn(block).splitlines()
     elif isinstance(block, Text) and block.sort in ("heading", "label"):
         for line in map(visible, block.lines):
             yield f"== {line} ".ljust(width - _wide(line), "=")

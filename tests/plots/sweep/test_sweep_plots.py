@@ -68,7 +68,7 @@ def test_one_worker_by_hand(tmp_path: Path) -> None:
     by = {(row.strategy, row.point): row for row in found.rows}
     assert by["single", 0].mean("examples_per_s") == pytest.approx(10)
     assert by["none", 0].mean("examples_per_s") == pytest.approx(1 / 0.3)
-    assert by["none", 0].scaling["efficiency_fraction"] == pytest.approx(1 / 3)
+    assert by["none", 0].scaling["efficiency_fraction"].mean == pytest.approx(1 / 3)
     panel = lines.lines(found, list(found.rows), lines.throughput(found))
     assert [line.flat for line in panel] == [True, False, False]
     assert panel[0].mean == pytest.approx([10, 10])

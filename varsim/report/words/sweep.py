@@ -238,7 +238,7 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
         million = f"{table.currency} per million examples"
         found[million] = plus_minus(of["cost_per_million_examples"])
     if row.scaling:
-        found["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
+        found["efficiency"] = plus_minus(row.scaling["efficiency_fraction"], 100, "%")
     found["replications"] = str(row.replications) + ("" if row.random[1] else " (exact)")
     return found
 

@@ -91,17 +91,18 @@ class Sweep(NamedTuple):
         """The hash of what is asked: scenario, space, and how well all is to be known."""
         return hashlib.sha256(self.yaml.encode()).hexdigest()
 
-    def describe_for_times(self, point: Point) -> str:
-        """Coordinates of a point in words: `cluster.workers = 8, workload.batch_size = 32`.
+    @property
+    def for_times(self) -> list[int]:
+        """The indexes of the quantities that may affect times.
 
-        Without those that cannot affect times: optimizers, unless a loss ends the runs.
+        Optimizers do not, unless a loss ends the runs.
         """
-        learnt = point.scenario.stop.loss is None
-        return ", ".join(
-            f"{quantity.path} = {value.text}"
-            for quantity, value in zip(self.quantities, point.values, strict=True)
+        learnt = all(point.scenario.stop.loss is None for point in self.points)
+        return [
+            index
+            for index, quantity in enumerate(self.quantities)
             if not (learnt and "optimizer" in quantity.place)
-        )
+        ]
 
 
 MOST_VALUES: Final = 10_000

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
@@ -70,7 +70,7 @@ class Row(NamedTuple):
     random: tuple[bool, bool]
     precise: bool
     estimates: dict[str, Estimate]
-    scaling: dict[str, float]
+    scaling: dict[str, Estimate]
     failure: str
     traces: tuple[str, ...] = ()
     done: Done = Done()
@@ -116,20 +116,7 @@ class Table(Shown):
 
     @cached_property
     def _mattering(self) -> dict[str, list[int]]:
-        rows: dict[str, list[Row]] = {}
-        for row in self.rows:
-            rows.setdefault(row.strategy, []).append(row)
-        scenario = self.sweep.points[0].scenario
-        return {
-            strategy: [
-                index
-                for index, quantity in enumerate(self.sweep.quantities)
-                if len({row.case for row in own}) > 1
-                and quantity.concerns(strategy, scenario)
-                and self._matters(index, own)
-            ]
-            for strategy, own in rows.items()
-        }
+        return mattering(self.sweep, [(row.point, row.strategy, row.case) for row in self.rows])
 
     def place(self, row: Row) -> dict[str, str]:
         """Where a row lies: what matters to its strategy, by the shortest names, and its values.
@@ -162,17 +149,6 @@ class Table(Shown):
         names = short_names([self.sweep.quantities[index].path for index in chosen])
         values = self.sweep.points[row.point].values
         return {name: values[index].text for name, index in zip(names, chosen, strict=True)}
-
-    def _matters(self, index: int, rows: Sequence[Row]) -> bool:
-        seen: dict[tuple[str, ...], str] = {}
-        for row in rows:
-            values = self.sweep.points[row.point].values
-            others = tuple(value.text for i, value in enumerate(values) if i != index)
-            if seen.setdefault(others, row.case) != row.case:
-                return True
-        group = self.sweep.quantities[index].group
-        # What is zipped with others never changes alone.
-        return sum(quantity.group == group for quantity in self.sweep.quantities) > 1
 
     def idle(self, strategy: str, metric: str) -> list[int]:
         """The quantities that matter to the runs of a strategy, but not to this metric of them.
@@ -227,10 +203,11 @@ class Table(Shown):
     def columns(self) -> list[str]:
         """The names of the columns, with units."""
         swept = [quantity.column for quantity in self.sweep.quantities]
-        shown = [name for column in self.shown.values() for name in (column, column + HALF_WIDTH)]
         ratios = list(SPEEDS) if self.rows and self.rows[0].scaling else []
+        estimated = [*self.shown.values(), *ratios]
+        shown = [name for column in estimated for name in (column, column + HALF_WIDTH)]
         fits = [FITS] if self.misfits else []
-        return [*swept, "strategy", "replications", "precise", *fits, *shown, *ratios, "failure"]
+        return [*swept, "strategy", "replications", "precise", *fits, *shown, "failure"]
 
     @cached_property
     def misfits(self) -> set[tuple[int, str]]:
@@ -246,16 +223,16 @@ class Table(Shown):
         """The rows as plain values in the order of the columns; None where there is no number."""
         for row in self.rows:
             swept = [value.number for value in self.sweep.points[row.point].values]
+            estimated = [row.estimates.get(metric) for metric in self.shown]
             shown = [
                 _finite(part)
-                for metric in self.shown
-                for part in _mean_and_half_width(row.estimates.get(metric))
+                for found in (*estimated, *row.scaling.values())
+                for part in _mean_and_half_width(found)
             ]
-            ratios = [_finite(value) for value in row.scaling.values()]
             head: list[Cell] = [row.strategy, row.replications, row.precise]
             if self.misfits:
                 head.append((row.point, row.strategy) not in self.misfits)
-            yield [*swept, *head, *shown, *ratios, row.failure]
+            yield [*swept, *head, *shown, row.failure]
 
     @property
     def sha256(self) -> str:
@@ -287,13 +264,53 @@ def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books)
     if yardstick is None:
         return Table(sweep, tuple(rows))
     speeds = [
-        Speed(row.point, row.strategy, case.scenario.strategies[0].kind, row.mean(STEERING))
+        Speed(
+            row.point,
+            row.strategy,
+            case.scenario.strategies[0].kind,
+            row.mean(STEERING),
+            row.values.get(STEERING, ()),
+            row.exact(STEERING),
+        )
         for row, (_, _, case) in zip(rows, cases, strict=True)
     ]
     ratios = scaling(sweep, yardstick, speeds)
     return Table(
         sweep, tuple(row._replace(scaling=own) for row, own in zip(rows, ratios, strict=True))
     )
+
+
+def mattering(sweep: Sweep, rows: Iterable[tuple[int, str, str]]) -> dict[str, list[int]]:
+    """For each strategy, the indexes of the quantities that make a difference to its runs.
+
+    `rows`: (point, strategy, case) of each row.
+    """
+    cases: dict[str, list[tuple[int, str]]] = {}
+    for point, strategy, case in rows:
+        cases.setdefault(strategy, []).append((point, case))
+    scenario = sweep.points[0].scenario
+    return {
+        strategy: [
+            index
+            for index, quantity in enumerate(sweep.quantities)
+            if len({case for _, case in own}) > 1
+            and quantity.concerns(strategy, scenario)
+            and _matters(sweep, index, own)
+        ]
+        for strategy, own in cases.items()
+    }
+
+
+def _matters(sweep: Sweep, index: int, cases: Iterable[tuple[int, str]]) -> bool:
+    seen: dict[tuple[str, ...], str] = {}
+    for point, case in cases:
+        values = sweep.points[point].values
+        others = tuple(value.text for i, value in enumerate(values) if i != index)
+        if seen.setdefault(others, case) != case:
+            return True
+    group = sweep.quantities[index].group
+    # What is zipped with others never changes alone.
+    return sum(quantity.group == group for quantity in sweep.quantities) > 1
 
 
 def shown_of(scenario: Scenario) -> dict[str, str]:
@@ -316,6 +333,7 @@ def descriptions(table: Table) -> dict[str, str]:
     for metric, column in table.shown.items():
         unit, about = known[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
+    for column in (*table.shown.values(), *SPEEDS):
         said[column + HALF_WIDTH] = (
             "half-width of its 95 % confidence interval (Student t); 0 where nothing random has an "
             "effect"

@@ -11,7 +11,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 from varsim.report.plots.figure import FAINT, panel_title, plain_numbers, strategy_line
 from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import SweptAxis, chosen, panels_beside, swept_axis
-from varsim.study.sweep.scaling import Yardstick
+from varsim.study.statistics import NOTHING
+from varsim.study.sweep.scaling import COLUMNS, Yardstick
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -64,9 +65,9 @@ def curve(
     """Numbers of workers, and speed-up or efficiency there, of one strategy."""
     axis = _axis(table)
     pairs = sorted(
-        (axis.x(table, row), row.scaling[name])
+        (axis.x(table, row), row.scaling[name].mean)
         for row in rows
-        if row.strategy == strategy and math.isfinite(row.scaling.get(name, math.nan))
+        if row.strategy == strategy and math.isfinite(row.scaling.get(name, NOTHING).mean)
     )
     return [x for x, _ in pairs], [y for _, y in pairs]
 
@@ -81,18 +82,18 @@ def title(table: "Table") -> str:
     axis = _axis(table)
     most = max(axis.positions.values())
     rows = [row for row in table.rows if axis.x(table, row) == most and row.scaling]
-    known = [row for row in rows if math.isfinite(row.scaling["speedup"])]
+    known = [row for row in rows if math.isfinite(row.scaling["speedup"].mean)]
     if not known:
         return "Speed-up and efficiency against the number of workers"
-    best = max(known, key=lambda row: row.scaling["speedup"])
+    best = max(known, key=lambda row: row.scaling["speedup"].mean)
     fewest = 1.0
     if _scaled(table) == table.strategies:  # none is one worker alone
         fewest = min(axis.x(table, row) for row in table.rows if row.strategy == best.strategy)
     of_what = "one" if fewest == 1 else f"{fewest:,.0f}"
+    speedup, efficiency = (best.scaling[name].mean for name in COLUMNS)
     return (
-        f"{most:,.0f} workers are at most {best.scaling['speedup'] / fewest:,.3g} times as fast as "
-        f"{of_what}: {table.strategy(best.strategy).mention}, an efficiency of "
-        f"{100 * best.scaling['efficiency_fraction']:.0f} %"
+        f"{most:,.0f} workers are at most {speedup / fewest:,.3g} times as fast as {of_what}: "
+        f"{table.strategy(best.strategy).mention}, an efficiency of {100 * efficiency:.0f} %"
     )
 
 

@@ -1,0 +1,58 @@
+"""How sure speed-up and efficiency are, by hand; and how progress names the best point."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.sweep.sweeping import carried_out, sweep
+from varsim.cli.sweep import _teller
+from varsim.study.experiment import SweepExperiment
+from varsim.study.sweep.scaling import Speed
+
+
+def speed(*values: float, exact: bool = False) -> Speed:
+    return Speed(0, "a", "none", sum(values) / len(values), values, exact)
+
+
+def test_the_interval_about_the_ratio_of_means_holds_that_of_the_pairs() -> None:
+    found = speed(18.0, 33.0).over(speed(10.0, 15.0))
+    assert found.mean == pytest.approx(51 / 25)
+    # Ratios 1.8 and 2.2; t of one degree of freedom at 97.5 % is 12.7062.
+    middle = (math.log(1.8) + math.log(2.2)) / 2
+    half = 12.7062047 * abs(math.log(2.2) - math.log(1.8)) / 2
+    assert found.high == pytest.approx(math.exp(middle + half))
+    assert found.low < math.exp(middle - half)
+    assert found.mean - found.low == pytest.approx(found.high - found.mean)
+
+
+def test_what_is_proportional_in_every_replication_is_sure() -> None:
+    of_two = speed(20.0, 30.0).over(speed(10.0, 15.0), of=2)
+    assert (of_two.mean, of_two.half_width) == (4, 0)
+    assert speed(20.0, exact=True).over(speed(10.0, exact=True)).half_width == 0
+    assert math.isnan(speed(20.0).over(speed(10.0)).half_width)
+    assert math.isnan(speed(20.0).over(speed(0.0)).mean)
+
+
+def test_the_table_has_half_widths(tmp_path: Path) -> None:
+    table, _, _ = carried_out(sweep("cluster.workers: [2, 4]\nmost_replications: 3"), tmp_path)
+    first, other = (row for row in table.rows if row.strategy == "on_write")
+    assert first.scaling["efficiency_fraction"].half_width == 0
+    assert other.scaling["efficiency_fraction"].half_width > 0
+    speedup = other.scaling["speedup"]
+    assert other.scaling["efficiency_fraction"].half_width == pytest.approx(speedup.half_width / 4)
+    frame = table.frame()
+    assert frame["speedup_half_width"][2] == speedup.half_width
+
+
+def test_progress_names_only_what_makes_a_difference() -> None:
+    asked = sweep(
+        "cluster.workers: [2, 4]\nworkload.batch_size: [4]\n"
+        "strategies.backup_workers.replicas_to_aggregate: [1, 2]"
+    )
+    experiment = SweepExperiment(asked)
+    said = {label: _teller(experiment)(case.key, 12.0) for _, label, case in experiment.cases}
+    assert said["on_write"] == "mirrored all-reduce (on_write) at workers = 4: 12 examples/s"
+    assert said["backup_workers"].endswith(
+        " at workers = 4, replicas_to_aggregate = 2: 12 examples/s"
+    )
