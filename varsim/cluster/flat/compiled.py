@@ -1,6 +1,6 @@
 """Functions of the engine compiled by numba, where that is installed.
 
-Every function is copied with globals in which the functions that it calls are compiled, too. Loops
+Every function is copied with globals in which the functions that it calls are compiled, too. They
 are handed pointers instead of arrays: to ask of every index whether it counts from the end of an
 array, and to pass on what an array is described by, would take half as long as all the rest.
 Machine code is kept in the user's cache, in a folder named after all of their sources.
@@ -40,10 +40,14 @@ Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
 _REDUCING: Final = (walk, replicas)
 _MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *_REDUCING, decoding)
-_LOOPS: Final[tuple[Callable[..., Any], ...]] = (core.advance, replicas.reduce_on)
-# What is called from outside as well, and so kept in the cache.
-_KEPT: Final[tuple[Callable[..., Any], ...]] = (replicas.let_end, decoding.decode)
-INTERPRETED: Final[Code] = {function: function for function in (*_LOOPS, *_KEPT)}
+# What is called from outside, and so kept in the cache.
+_KEPT: Final[tuple[Callable[..., Any], ...]] = (
+    core.advance,
+    replicas.reduce_on,
+    replicas.let_end,
+    decoding.decode,
+)
+INTERPRETED: Final[Code] = {function: function for function in _KEPT}
 
 
 @cache
@@ -61,23 +65,23 @@ def compiled() -> Code:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
-                    made[function] = _machine_code(numba, copy, function in _KEPT)
-        pointer = _pointer_to(numba)
-        for loop in _LOOPS:
-            space = {**globals(), "loop": made[loop], "pointer": pointer}
-            copy = FunctionType(_enter.__code__, space, loop.__name__)
-            copy.__qualname__ = loop.__name__  # after which its file in the cache is named
-            entries[loop] = _machine_code(numba, copy, kept=True)
+                    made[function] = _machine_code(numba, copy)
+        pointers = _pointers(numba)
+        for function in _KEPT:
+            space = {**globals(), "function": made[function], "pointers": pointers}
+            copy = FunctionType(_enter.__code__, space, function.__name__)
+            copy.__qualname__ = function.__name__  # after which its file in the cache is named
+            entries[function] = _machine_code(numba, copy, kept=True)
     finally:
         config.CACHE_DIR = before
     for space in spaces.values():
         for name, value in space.items():
             if isinstance(value, FunctionType) and value in made:
                 space[name] = made[value]
-    return made | entries
+    return entries
 
 
-def _machine_code(numba: Any, function: FunctionType, kept: bool) -> Any:
+def _machine_code(numba: Any, function: FunctionType, kept: bool = False) -> Any:
     # Nothing is allocated; counting references to arrays at every call would take three times as
     # long as all the rest.
     return numba.njit(cache=kept, no_cpython_wrapper=not kept, no_cfunc_wrapper=True, _nrt=False)(
@@ -85,21 +89,32 @@ def _machine_code(numba: Any, function: FunctionType, kept: bool) -> Any:
     )
 
 
-def _enter(m: Any, reals: Any, log: Any, heap: Any) -> None:
-    """A loop as it is called from outside, with arrays; `compiled` gives it these two names."""
-    loop(pointer(m), pointer(reals), pointer(log), pointer(heap))  # type: ignore[name-defined]  # noqa: F821
+def _enter(*arguments: Any) -> Any:
+    """A function as it is called from outside, with arrays; `compiled` gives it these two names."""
+    return function(*pointers(arguments))  # type: ignore[name-defined]  # noqa: F821
 
 
-def _pointer_to(numba: Any) -> Any:
-    """The function of machine code for where the contents of an array are."""
+def _pointers(numba: Any) -> Any:
+    """The function of machine code that has pointers to what is in arrays instead of these."""
+    types = numba.types
 
-    def pointer(_typing: Any, array: Any) -> Any:
-        def address(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            return context.make_array(array)(context, builder, values[0]).data
+    def pointers(_typing: Any, given: Any) -> Any:
+        found = [
+            types.CPointer(one.dtype) if isinstance(one, types.Array) else one for one in given
+        ]
 
-        return numba.types.CPointer(array.dtype)(array), address
+        def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            parts = []
+            for place, one in enumerate(given):
+                part = builder.extract_value(values[0], place)
+                if isinstance(one, types.Array):
+                    part = context.make_array(one)(context, builder, part).data
+                parts.append(part)
+            return context.make_tuple(builder, signature.return_type, parts)
 
-    return numba.extending.intrinsic(pointer)
+        return types.Tuple(found)(given), made
+
+    return numba.extending.intrinsic(pointers)
 
 
 def _imported() -> Any:

@@ -9,16 +9,23 @@ _PHASES = (1 << PHASE_BITS) - 1
 
 
 def decode(
-    log: Ints, until: int, cut: bool, lasts: Ints, places: Ints, spans: Ints
+    log: Ints,
+    used: int,
+    until: int,
+    cut: bool,
+    lasts: Ints,
+    workers: int,
+    places: Ints,
+    spans: Ints,
+    room: int,
 ) -> tuple[int, int]:
     """Put spans that a log has until a time in order, by worker; how many, and what is left of it.
 
-    What ends later is left in the log, as it may be taken back, or cut there. `lasts`: until when
-    each worker's spans are known, which is carried on; -1 of one whose time runs backwards. `spans`
-    gets columns of Span (5, n), one after another; `places` is room for work: 2 workers + 1 zeros.
+    `used`: integers in it. What ends later is left in the log, as it may be taken back, or cut
+    there. `lasts`: until when each worker's spans are known, which is carried on; -1 of one whose
+    time runs backwards. `spans` gets columns of Span (5, room), one after another; `places` is room
+    for work: 2 workers + 1 zeros.
     """
-    used = len(log)
-    workers, room = len(lasts), len(spans) // 5
     starts = workers + 1  # in `places`: where a worker's spans begin, after where they end
     for place in range(1, used, 2):
         code = log[place]

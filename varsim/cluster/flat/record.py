@@ -70,8 +70,9 @@ class Reader:
         if not spans:
             return log[:0]
         columns = room[: COLUMNS * len(pairs)].reshape(COLUMNS, -1)
-        places = np.zeros(2 * len(self._lasts) + 1, dtype=np.int64)
-        found, left = self._decode(log, until, last, self._lasts, places, columns.reshape(-1))
+        lasts, places = self._lasts, np.zeros(2 * len(self._lasts) + 1, dtype=np.int64)
+        of_log, of_spans = (log, len(log), until, last), (columns.reshape(-1), len(pairs))
+        found, left = self._decode(*of_log, lasts, len(lasts), places, *of_spans)
         backwards = np.flatnonzero(self._lasts < 0)
         assert not len(backwards), f"the time of worker {backwards[0]} runs backwards"
         short = np.flatnonzero(self._lasts < until)
