@@ -240,13 +240,15 @@ def test_a_worker_alone_sends_nothing(strategy: dict[str, Any], cluster: dict[st
             {"kind": "on_read"},
             {
                 "network": {
-                    "kind": "star",
+                    "kind": "ring",
                     "bandwidth": 1e3,
                     "latency": 0.0,
                     "slow_links": ({"rank": 1, "factor": 2.0},),
+                    "forwarding": "store_and_forward",
                 }
             },
-            "messages of its collective meet on links, or slow links",
+            "messages of its collective meet on links, or slow links, and the network forwards "
+            "with store_and_forward",
         ),
     ],
 )

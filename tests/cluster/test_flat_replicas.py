@@ -1,4 +1,7 @@
-"""All-reduces event by event on the engine for times alone: links on which messages meet, drops."""
+"""All-reduces event by event on the engine for times alone: links on which messages meet, drops.
+
+They are of gradients, or of copies that are read.
+"""
 
 import random
 import signal
@@ -17,12 +20,12 @@ from tying import CLUSTERS, same_on_both
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED
-from varsim.cluster.flat.mirrored import MirroredRun
 from varsim.cluster.flat.reduced import ReducedRun
 from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
+from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import flat_run, machine_code_saves, picks_fast, reason_against
 from varsim.study.why.levers import times_only
@@ -60,7 +63,7 @@ def met(seed: int) -> Scenario:
             strategies = tuple(
                 strategy.model_copy(update={"on": None})
                 for strategy in scenario.strategies
-                if isinstance(strategy, OnWrite) and not reason_against(scenario, strategy)
+                if isinstance(strategy, OnWrite | OnRead) and not reason_against(scenario, strategy)
             )
             scenario = scenario.model_copy(update={"strategies": strategies})
             runs = (flat_run(scenario, one, 0, interpreted=True) for one in strategies)
@@ -75,14 +78,17 @@ def compare_drawn(seeds: Iterable[int], *, interpreted: bool) -> Counter[str]:
     for seed in seeds:
         scenario = met(seed)
         for index, strategy in enumerate(scenario.strategies):
-            assert isinstance(strategy, OnWrite)
-            if isinstance(flat_run(scenario, strategy, 0, interpreted=True), MirroredRun):
+            if not isinstance(flat_run(scenario, strategy, 0, interpreted=True), ReducedRun):
                 continue
             compare(scenario, index, interpreted=interpreted)
             compare(scenario, index, 20 + seed % 150, interpreted=interpreted)
             overheads, network = scenario.cluster.overheads, scenario.cluster.network
-            seen.update([network.kind, network.sharing, strategy.collective])
+            seen.update([network.kind, network.sharing, strategy.kind])
             seen["slow links"] += bool(network.slow_links)
+            if not isinstance(strategy, OnWrite):
+                seen["written back"] += strategy.write_back
+                continue
+            seen[strategy.collective] += 1
             seen["overlap"] += strategy.overlaps
             seen["pace"] += strategy.overlaps and scenario.cluster.overlap_pace is not None
             seen["adding"] += overheads is not None and overheads.reduction is not None
@@ -96,6 +102,7 @@ def test_random_scenarios_are_the_same() -> None:
     assert min(seen["slow links"], seen["racks"], seen["nodes"], seen["ring"], seen["drop"]) > 5
     assert min(seen["fair"], seen["first_come"]) > 30
     assert min(seen["overlap"], seen["adding"], seen["double_binary_tree"]) > 2
+    assert min(seen["on_read"], seen["written back"]) > 2
 
 
 @pytest.mark.slow
@@ -105,6 +112,7 @@ def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
 
     assert min(seen["slow links"], seen["racks"], seen["nodes"], seen["drop"]) > 200
     assert min(seen["overlap"], seen["pace"], seen["adding"]) > 20
+    assert min(seen["on_read"], seen["written back"]) > 100
 
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -125,6 +133,12 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "slow": {"kind": "star", "latency": 0.0, "slow_links": ({"rank": 2, "factor": 3.0},)},
     "apart": {"kind": "star", "latency": 0.001},
 }
+# Of the ring that reads copies, messages meet nowhere: it is slow links that have them sent.
+SLOW: dict[str, dict[str, Any]] = {
+    f"slow {name}": {**network, "slow_links": ({"rank": 2, "factor": 3.0},)}
+    for name, network in NETWORKS.items()
+    if name != "slow"
+}
 
 
 def tied(
@@ -134,7 +148,7 @@ def tied(
     **cluster: Any,
 ) -> Scenario:
     """The same on a network of NETWORKS."""
-    links = {"bandwidth": 1000.0, "sharing": "first_come", **NETWORKS[network]}
+    links = {"bandwidth": 1000.0, "sharing": "first_come", **{**NETWORKS, **SLOW}[network]}
     return tying.tied(strategy, stop, network=links, **cluster)
 
 
@@ -153,6 +167,11 @@ STRATEGIES: list[dict[str, Any]] = [
     # Some have the mean before others, and break off the next step's while these still send.
     {"collective": "binomial_tree", **DROPS[3]},
 ]
+READS: list[dict[str, Any]] = [
+    {"kind": "on_read", "read_every": 3, "write_back": True},
+    {"kind": "on_read", "read_every": 1, "aggregation": "sum"},
+    {"kind": "on_read", "read_every": 2},
+]
 # Nothing meets "apart", where only runs that drop micro-batches are made event by event.
 CASES = [
     (strategy, network)
@@ -160,6 +179,7 @@ CASES = [
     for network in NETWORKS
     if network != "apart" or "drop_compute" in strategy
 ]
+CASES += [(strategy, network) for strategy in READS for network in SLOW]
 
 
 @pytest.mark.parametrize(("strategy", "network"), CASES, ids=str)
@@ -195,6 +215,8 @@ def test_it_draws_again_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     for strategy in (STRATEGIES[3], STRATEGIES[4]):
         compare(tied(strategy, "racks", {"global_steps": 150}, compute=law))
         compare(tied(strategy, "fair", {"global_steps": 60}, compute=law))
+    for strategy in READS[:2]:
+        compare(tied(strategy, "slow apart", {"global_steps": 150}, compute=law))
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
@@ -204,6 +226,9 @@ def test_machine_code_gives_the_same() -> None:
         for cluster in CLUSTERS.values():
             compare(tied(strategy, "racks", **cluster), interpreted=False)
             compare(tied(strategy, "fair", **cluster), interpreted=False)
+    for strategy in READS:
+        for network in SLOW:
+            compare(tied(strategy, network), interpreted=False)
     compare(tied(DROPS[0], "apart"), interpreted=False)
 
 
@@ -233,6 +258,26 @@ def test_it_is_the_same_however_often_the_loop_is_left(
         assert len(left) > 0.9 * trace.heap_events // few  # some are not served before it ends
         left.clear()
     compare(tied(DROPS[0], "apart"))
+    compare(tied(READS[0], f"slow {network}"))
+
+
+def test_copies_that_are_read_over_a_slow_link() -> None:
+    """Two workers make steps of 6 ms; after two of them, 36 bytes are read: halves there and back.
+
+    A half takes 18 ms at 1 byte/ms, three times as long over the slow link, which is in both of the
+    rounds: a read takes 108 ms. Each copy lacks what the other worker has learnt since the start,
+    or, if copies are written back, since the read before.
+    """
+    slow = {"kind": "star", "latency": 0.0, "slow_links": ({"rank": 1, "factor": 3.0},)}
+    links = {"bandwidth": 1000.0, "sharing": "first_come", **slow}
+    for back, missed in ((False, [0, 0, 0, 1, 2, 2, 2, 3]), (True, [0, 0, 0, 1, 0, 0, 0, 1])):
+        reads = {"kind": "on_read", "read_every": 2, "write_back": back}
+        trace = compare(tying.tied(reads, {"global_steps": 4}, workers=2, network=links))
+
+        assert trace.steps.tolist() == [6_000_000, 12_000_000, 126_000_000, 132_000_000]
+        assert trace.copy_staleness.tolist() == missed
+        looks = [(look.time, look.global_step, look.examples) for look in trace.evaluations]
+        assert looks == [(0, 0, 0), (120_000_000, 2, 4), (132_000_000, 4, 8)]
 
 
 def test_the_rates_of_a_mesh_count_as_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +343,10 @@ def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatc
     assert picks_fast(scenario, strategy)
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda _: 30 * saved + 1)
     assert not picks_fast(scenario, strategy)
+    # A ring of six sends 2 (6 - 1) messages a rank, each for half a gradient, once in a read.
+    for every, weight in ((1, 6.0), (5, 2.0)):
+        reads = tied({"kind": "on_read", "read_every": every}, "slow")
+        assert machine_code_saves(reads, reads.strategies[0]) == weight
     shared = tied(STRATEGIES[0], "fair")
     assert machine_code_saves(shared, strategy) > 2 * saved
     monkeypatch.setattr("varsim.cluster.flat.choice._MOST_FLOWS", 5)

@@ -134,10 +134,8 @@ def flat_run(
     start = Start(cluster, workload, stop, seed, replication, workers, events)
     if isinstance(rules, Rules):
         return ServedRun(start, rules, interpreted=interpreted)
-    if isinstance(rules, Reading):
-        return LocalRun(start, rules)
     if in_arrays(*asked):
-        return MirroredRun(start, rules)
+        return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)
     return ReducedRun(start, rules, interpreted=interpreted)
 
 

@@ -74,5 +74,6 @@ all-reduce are asked of the recurrence as all have joined.
 
 Workers with copies of their own (`local`, `last_round`) are in arrays, too, as they do not wait for
 another from one read to the next; what rank 0 sends to all of them then goes message by message, on
-a clock of its own (`broadcasts`).
+a clock of its own (`broadcasts`). Where messages of the all-reduces that read them need their links
+one by one, each event is served, as above.
 """

@@ -44,19 +44,26 @@ def take_in(m: Ints, log: Ints, heap: Ints) -> None:
 def tick(m: Ints, heap: Ints, w: int) -> None:
     """A worker has done another iteration; if it was the slowest, others may go on."""
     m[w + at.CLOCK] += 1
-    if m[w + at.CLOCK] != m[at.SLOWEST] + 1:
+    if not slowest_moves(m, w):
         return
+    released = m[at.WAITING] - m[at.SERVED]
+    m[at.SERVED] += released
+    put(m, heap, m[at.NOW], released << at.BITS | at.STEP_ENDS)
+
+
+def slowest_moves(m: Ints, w: int) -> bool:
+    """Whether the slowest clock moves as a worker has done another iteration."""
+    if m[w + at.CLOCK] != m[at.SLOWEST] + 1:
+        return False
     m[at.SLOWEST_COUNT] -= 1
     if m[at.SLOWEST_COUNT]:
-        return
+        return False
     m[at.SLOWEST] += 1
     for place in range(m[at.WORKER_COUNT]):
         other = m[at.WORKERS] + place * at.WORKER_SIZE
         if m[other + at.CLOCK] == m[at.SLOWEST]:
             m[at.SLOWEST_COUNT] += 1
-    released = m[at.WAITING] - m[at.SERVED]
-    m[at.SERVED] += released
-    put(m, heap, m[at.NOW], released << at.BITS | at.STEP_ENDS)
+    return True
 
 
 def suffices(m: Ints, w: int, stamp: int) -> bool:

@@ -7,7 +7,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
 from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
-from varsim.cluster.flat.reductions import foretold, of_copies
+from varsim.cluster.flat.reductions import foretold
 from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.stop import Stop
@@ -51,11 +51,9 @@ def _unreduced(
     cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
 ) -> str:
     """Why its all-reduces are not for this engine; empty if they are."""
-    reason, network = _unforeseen(cluster, workload, rules, workers), cluster.network
-    if isinstance(rules, Reading):
-        return reason
-    if rules.drop is not None and workers == 1:
+    if isinstance(rules, Reducing) and rules.drop is not None and workers == 1:
         return "a worker alone drops micro-batches"
+    reason, network = _unforeseen(cluster, workload, rules, workers), cluster.network
     if reason and network.forwarding != "cut_through":
         return f"{reason}, and the network forwards with {network.forwarding}"
     return ""
@@ -68,10 +66,9 @@ def _unforeseen(
     network = cluster.network
     if network.kind in _EACH_ITS_OWN and not network.slow_links:
         return ""
-    if isinstance(rules, Reducing):
-        return foretold(cluster, workload, workers, rules)[0]
-    moves = rules.moves and workers > 1
-    return of_copies(cluster, workload, workers).reason_against if moves else ""
+    if isinstance(rules, Reading) and (workers == 1 or not rules.moves):
+        return ""
+    return foretold(cluster, workload, workers, rules)[0]
 
 
 def in_arrays(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) -> bool:
@@ -98,14 +95,15 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
     0 where machine code is no faster, or needed.
     """
     network = cluster.network
-    if in_arrays(cluster, workload, rules, workers) or isinstance(rules, Reading):
+    if in_arrays(cluster, workload, rules, workers):
         return 0.0
-    if isinstance(rules, Reducing):
+    if isinstance(rules, Reducing | Reading):
+        gradients = rules.every if isinstance(rules, Reading) else rules.micro_batches
         reason, messages = foretold(cluster, workload, workers, rules)
         if reason and network.sharing == "fair" and workers > _MOST_FLOWS:
             return 0.0
         each = _MESSAGE if network.sharing == "first_come" else _FAIR_MESSAGE
-        return 1.0 + each * messages * bool(reason) / (workers * rules.micro_batches)
+        return 1.0 + each * messages * bool(reason) / (workers * gradients)
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"

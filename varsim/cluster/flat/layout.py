@@ -141,8 +141,10 @@ Floats: TypeAlias = list[float]
     SEND_SIZE,
     RECORDS_SENDS,
     FORESEEN,  # whether it is known when a reduction ends as all have joined it
+    READ_EVERY,  # steps from one read of all copies to the next; 0: they are mirrored
+    WRITES_BACK,  # whether copies become what was read
     SCALARS,
-) = range(56, 126)
+) = range(56, 128)
 
 # A worker.
 (
@@ -184,11 +186,11 @@ Floats: TypeAlias = list[float]
 # its copy takes to be updated; micro-batches left of its step, and when it gives them up (ns);
 # gradients of an even step and of an odd one that it has offered, lists through their rows, and the
 # last; which bucket it is at, whether its stream waits for that, for what, and is done with all;
-# whether its worker waits for the stream; when it joined a reduction that not all have, else -1,
-# and when each bucket is ready (ns).
+# whether its worker waits for the stream; when it joined a reduction that not all have, else -1;
+# updates that a copy of its own contains; and when each bucket is ready (ns).
 REPLICA = OWN
 UPDATE, BATCHES_LEFT, DEADLINE, OFFERED, _, LAST_OFFERED, AT_BUCKET = range(7)
-STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, JOINED_AT, MOMENTS = range(7, 13)
+STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, JOINED_AT, CONTAINED, MOMENTS = range(7, 14)
 # How a bucket is all-reduced: for each rank where its sends begin and end, and its receipts; the
 # overhead at the end of it (ns).
 RANKS_SENDS, PLAN_OVERHEAD, PLAN = range(3)
@@ -267,6 +269,8 @@ HANDLED, HANDLED_ALONE, BUSY = range(3)
 STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
 # A bucket was sent beside computation: from when, to when, and the code of a span.
 SENT = -6
+# Updates that a copy did not contain as it was begun with; when copies were read, before LOOKS.
+STALENESS, READ_FROM_OUTSIDE = -7, -8
 
 # Kinds of events, each for a worker, which may be called off the first ones,
 (
@@ -313,7 +317,9 @@ SENT = -6
     MESSAGE_ARRIVES,
     MESSAGE_COMES,
     MESSAGE_ADDED,
-) = range(39)
+    # Replicas have met, but for the last to come, which has gone on.
+    ALL_HAVE_MET,
+) = range(40)
 BITS = 6  # an event is whom it is for, and its kind in so many bits
 KINDS = (1 << BITS) - 1
 

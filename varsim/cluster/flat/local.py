@@ -39,8 +39,6 @@ class LocalRun:
         self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
         self._cluster = cluster
         self._reductions = of_copies(cluster, workload, workers) if reading.moves else None
-        if self._reductions is not None and self._reductions.reason_against:
-            raise NotCoveredError(self._reductions.reason_against)
         self._workers = Workers(cluster, workload, workers, seed, replication, reading.every)
         self._broadcasts: Broadcasts | None = None
         if reading.broadcasts:

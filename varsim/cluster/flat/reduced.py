@@ -1,4 +1,4 @@
-"""Runs of replicas that all-reduce their gradients message by message, in flat memory."""
+"""Runs of replicas that all-reduce gradients or copies message by message, in flat memory."""
 
 from typing import Any, Final
 
@@ -7,9 +7,10 @@ import numpy as np
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start, update_times
 from varsim.cluster.flat.building import Building, Ints, NotCoveredError
+from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.compiled import Code
-from varsim.cluster.flat.reducing import Reducing
-from varsim.cluster.flat.reductions import of_gradients
+from varsim.cluster.flat.reducing import Reading, Reducing
+from varsim.cluster.flat.reductions import of_copies, of_gradients
 from varsim.cluster.flat.replicas import let_end, reduce_on
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.flat.walks import FlatWalks
@@ -20,29 +21,39 @@ _MESSAGES: Final = 8  # of a rank, on their way or not yet added, at first
 
 
 class ReducedRun(FlatRun):
-    """A run whose workers all-reduce their gradients over links on which messages meet."""
+    """A run whose workers all-reduce over links on which messages meet: gradients, or copies."""
 
-    def __init__(self, start: Start, reducing: Reducing, *, interpreted: bool = False) -> None:
-        super().__init__(start, reducing, interpreted=interpreted)
+    def __init__(
+        self, start: Start, rules: Reducing | Reading, *, interpreted: bool = False
+    ) -> None:
+        super().__init__(start, rules, interpreted=interpreted)
         cluster, workload, workers = start.cluster, start.workload, start.workers
-        self._reducing, self._advance = reducing, reduce_on
-        self._reductions = of_gradients(cluster, workload, workers, reducing)
+        self._rules, self._advance = rules, reduce_on
+        if isinstance(rules, Reading):
+            self._reductions = of_copies(cluster, workload, workers)
+        else:
+            self._reductions = of_gradients(cluster, workload, workers, rules)
+            if rules.drop is not None and rules.micro_batches > BLOCK // 4:
+                raise NotCoveredError("too many micro-batches may be given up")
         self._foreseen = not self._reductions.reason_against
         fair = cluster.network.sharing == "fair"
         self._walks = FlatWalks(self._reductions, workers, fair=fair)
         self._transfers, self._written = _MESSAGES, 6 * self._reductions.number
-        if reducing.drop is not None and reducing.micro_batches > BLOCK // 4:
-            raise NotCoveredError("too many micro-batches may be given up")
 
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
-        m, drop, reductions = building.scalars, self._reducing.drop, self._reductions
+        m, rules, reductions = building.scalars, self._rules, self._reductions
         m[at.STRATEGY], m[at.ROW] = at.MIRRORED, at.NEXT + 1
-        m[at.MICRO_BATCHES] = self._reducing.micro_batches
-        m[at.THRESHOLD] = at.FOREVER
-        if drop is not None:
-            m[at.PASSED_OVER] = self._reducing.micro_batches
-            m[at.THRESHOLD] = min(round(drop.threshold * 1e9), at.FOREVER)
-            m[at.BREAKS_OFF] = drop.check == "preempt"
+        m[at.MICRO_BATCHES], m[at.THRESHOLD] = 1, at.FOREVER
+        if isinstance(rules, Reading):
+            m[at.READ_EVERY], m[at.WRITES_BACK] = rules.every, rules.write_back
+            m[at.NEXT_LOOK], m[at.SLOWEST_COUNT] = NEVER, self._workers
+            m[at.RING] = building.room(self._workers)
+        else:
+            m[at.MICRO_BATCHES] = rules.micro_batches
+            if rules.drop is not None:
+                m[at.PASSED_OVER] = rules.micro_batches
+                m[at.THRESHOLD] = min(round(rules.drop.threshold * 1e9), at.FOREVER)
+                m[at.BREAKS_OFF] = rules.drop.check == "preempt"
         self._parts = 4 * self._transfers  # whatever may pass at a moment
         m[at.FORESEEN] = self._foreseen
         reals.append(0.0)  # no address is 0
@@ -58,6 +69,7 @@ class ReducedRun(FlatRun):
         m[at.PLANS] = building.add(np.stack((plans, reductions.overheads), axis=1))
         replicas = np.zeros((self._workers, at.MOMENTS + reductions.number), dtype=np.int64)
         replicas[:, at.JOINED_AT] = -1
+        replicas[:, at.SEEN] = 1
         replicas[:, at.UPDATE] = update_times(self._cluster, self._workers)
         workers[:, at.REPLICA] = building.size + replicas.shape[1] * np.arange(self._workers)
         building.add(replicas)

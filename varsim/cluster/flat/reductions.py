@@ -15,7 +15,7 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import vectors_of
-from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.reducing import Reading, Reducing
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.topology.base import Topology
@@ -105,16 +105,20 @@ def of_gradients(
 
 
 def foretold(
-    cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
+    cluster: Cluster, workload: Workload, workers: int, rules: Reducing | Reading
 ) -> tuple[str, int]:
-    """Why no recurrence says when those end, as `reason_against`; how many messages, about."""
-    buckets = ready_buckets(workload, reducing.bucketing)
-    asked = (cluster.network, workers, reducing.choice, buckets[0].size)
+    """Why no recurrence says when its all-reduces end, as `reason_against`; messages, about."""
+    if isinstance(rules, Reading):
+        choice, sizes = Choice("ring"), [workload.size()]
+    else:
+        choice = rules.choice
+        sizes = [bucket.size for bucket in ready_buckets(workload, rules.bucketing)]
+    asked = (cluster.network, workers, choice, sizes[0])
     try:
         reason, messages = _foretold(*asked)
     except TypeError:  # somebody else's network, that has no hash
         reason, messages = _foretold.__wrapped__(*asked)
-    return reason, messages * len(buckets)
+    return reason, messages * len(sizes)
 
 
 @lru_cache(maxsize=64)

@@ -1,10 +1,23 @@
-"""Replicas with mirrored copies, which all-reduce their gradients message by message.
+"""Replicas that all-reduce message by message: their gradients, or copies of their own.
 
 The rules are those of `accumulation`, `exchange.AllReduce`, `collective` and `replicas`.
 """
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.books import close, count_step, end, end_at, note, put, span, stop
+from varsim.cluster.flat.asynchronous import work_out_ahead
+from varsim.cluster.flat.books import (
+    close,
+    count_step,
+    end,
+    end_at,
+    is_in_line,
+    next_in_line,
+    note,
+    put,
+    span,
+    stop,
+)
+from varsim.cluster.flat.bounded import slowest_moves
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of
 from varsim.cluster.flat.walk import (
@@ -17,7 +30,7 @@ from varsim.cluster.flat.walk import (
     message_passes,
     messages_pass,
 )
-from varsim.cluster.flat.worker import begin_gradient, next_work
+from varsim.cluster.flat.worker import begin_gradient, leave_for_later, next_work
 from varsim.cluster.trace import PHASE_BITS, Phase
 
 _COMPUTE, _BARRIER, _WRITE = int(Phase.COMPUTE), int(Phase.BARRIER), int(Phase.WRITE)
@@ -55,7 +68,10 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
         elif kind == at.REDUCED_AT_LAST:
             is_reduced(m, reals, log, heap, who)
         elif kind == at.COPY_UPDATED:
-            apply_mean(m, reals, log, heap, who)
+            is_updated(m, reals, log, heap, who)
+        elif kind == at.ALL_HAVE_MET:
+            while m[at.WAITING]:
+                is_read(m, reals, log, heap, next_in_line(m))
         elif kind == at.STREAM_STARTS:
             await_bucket(m, reals, log, heap, who)
         elif kind == at.BUCKET_READY:
@@ -92,6 +108,8 @@ def begin_step(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     if m[at.THRESHOLD] < at.FOREVER:
         m[r + at.DEADLINE] = max(m[w + at.READY], m[at.NOW]) + m[at.THRESHOLD]
     m[r + at.OFFERED + m[w + at.CLOCK] % 2] = 0
+    if m[at.READ_EVERY]:
+        note(m, log, m[at.AGGREGATED] - m[r + at.CONTAINED], at.STALENESS)
     compute_next(m, reals, log, heap, w)
 
 
@@ -108,6 +126,8 @@ def compute_next(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     done = end_of(m, reals, w, start, work)
     gradient = begin_gradient(m, w, start, done, m[w + at.COPY_AT], m[w + at.COPY_STEP])
     span(m, log, w, min(done, m[r + at.DEADLINE]) if m[at.BREAKS_OFF] else done, _COMPUTE)
+    if m[at.READ_EVERY]:
+        leave_for_later(m, gradient)
     if left > 1 or m[at.OVERLAPS] == 0:
         put(m, heap, m[w + at.READY], w << at.BITS | at.COMPUTED)
         return
@@ -126,9 +146,11 @@ def has_computed(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         end_at(m, log, gradient, m[w + at.COPY_STEP])
         give_up_rest(m, w)
         exchange(m, reals, log, heap, w)
-        return
-    offer(m, w, gradient)
-    compute_next(m, reals, log, heap, w)
+    elif m[at.READ_EVERY]:
+        update_copy(m, reals, log, heap, w)
+    else:
+        offer(m, w, gradient)
+        compute_next(m, reals, log, heap, w)
 
 
 def give_up_rest(m: Ints, w: int) -> None:
@@ -230,6 +252,9 @@ def is_reduced(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     m[r + at.STREAM_WAITS] = 0
     if m[r + at.SEEN]:
         span(m, log, w, now, m[w + at.PHASE])
+    if m[at.READ_EVERY]:
+        end_read(m, reals, log, heap, w)
+        return
     m[r + at.AT_BUCKET] += 1
     last = m[r + at.AT_BUCKET] == m[at.BUCKETS]
     if m[at.OVERLAPS] == 0:
@@ -261,11 +286,55 @@ def update_copy(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """Its copy is updated, if that takes time."""
     update = m[m[w + at.REPLICA] + at.UPDATE]
     if update == 0:
-        apply_mean(m, reals, log, heap, w)
+        is_updated(m, reals, log, heap, w)
         return
     start = max(m[w + at.READY], m[at.NOW])
     span(m, log, w, end_of(m, reals, w, start, update), _COMPUTE)
     put(m, heap, m[w + at.READY], w << at.BITS | at.COPY_UPDATED)
+
+
+def is_updated(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """Its copy is updated: with its own gradient, or the mean of all."""
+    if m[at.READ_EVERY]:
+        apply_own(m, reals, log, heap, w)
+    else:
+        apply_mean(m, reals, log, heap, w)
+
+
+def apply_own(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """A step counts when all have made it; after so many of them all meet to be read."""
+    gradient, step = m[w + at.GRADIENT], m[w + at.CLOCK]
+    work_out_ahead(m, gradient)
+    m[gradient + at.ARRIVED], m[gradient + at.PARTS_APPLIED] = m[at.NOW], m[at.VARIABLES]
+    end_at(m, log, gradient, step)
+    m[m[w + at.REPLICA] + at.CONTAINED] += 1
+    m[w + at.CLOCK] = step + 1
+    if slowest_moves(m, w):
+        count_step(m, log)
+    if (step + 1) % m[at.READ_EVERY]:
+        begin_step(m, reals, log, heap, w)
+    elif m[at.WAITING] + 1 < m[at.WORKER_COUNT]:
+        m[w + at.PHASE] = _BARRIER
+        is_in_line(m, w)
+    else:
+        put(m, heap, m[at.NOW], at.ALL_HAVE_MET)
+        is_read(m, reals, log, heap, w)
+
+
+def is_read(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """A replica has met the others, and its copy is all-reduced with theirs."""
+    span(m, log, w, m[at.NOW], _BARRIER)
+    join(m, reals, log, heap, w)
+
+
+def end_read(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """A replica has what was read, which rank 0 measures; it goes on."""
+    if m[w + at.RANK] == 0:
+        note(m, log, m[at.NOW], at.READ_FROM_OUTSIDE)
+        note(m, log, m[at.PARTS], at.LOOKS)
+    if m[at.WRITES_BACK]:
+        m[m[w + at.REPLICA] + at.CONTAINED] = m[w + at.CLOCK] * m[at.WORKER_COUNT]
+    begin_step(m, reals, log, heap, w)
 
 
 def apply_mean(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:

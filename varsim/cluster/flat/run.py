@@ -302,7 +302,7 @@ class FlatRun(ABC):
             gradient_rows=rows.gradient_rows,
             evaluations=self._evaluations(m, steps, marks, end),
             steps=steps,
-            copy_staleness=np.empty(0, dtype=np.int64),
+            copy_staleness=marks[marks[:, 1] == at.STALENESS, 0],
             links=links,
             sent=sent,
             sending=m[at.SENDING_TIME],
@@ -327,7 +327,9 @@ class FlatRun(ABC):
     ) -> list[EvaluationRow]:
         """When the model was looked at: at the start, after some steps, and at the end."""
         parts, _, counts = marks[marks[:, 1] == at.LOOKS].T
-        times = steps[counts - 1]  # of the step before it in the log
+        times = marks[marks[:, 1] == at.READ_FROM_OUTSIDE, 0]
+        if not len(times):
+            times = steps[counts - 1]  # of the step before it in the log
         looks = zip(times.tolist(), counts.tolist(), parts.tolist(), strict=True)
         rows = [(0, 0, 0), *looks]
         if rows[-1][1] != m[at.STEP]:

@@ -60,12 +60,17 @@ def compute(
     end = end_of(m, reals, w, start, next_work(m, w, 0))
     gradient = begin_gradient(m, w, start, end, read_at, read_step)
     if m[at.STRATEGY] < at.SYNCHRONOUS:
-        ring = m[at.UNEVALUATED]
-        m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
-        m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
+        leave_for_later(m, gradient)
     m[w + at.UNSENT] = -1
     span(m, log, w, end, _COMPUTE)
     m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.COMPUTED)
+
+
+def leave_for_later(m: Ints, gradient: int) -> None:
+    """Put a gradient last in the ring of those that are not worked out."""
+    ring = m[at.UNEVALUATED]
+    m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
+    m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
 
 
 def next_work(m: Ints, w: int, more: int) -> int:
