@@ -242,6 +242,30 @@ class TestInABrowser:
         shown.keyboard.press("Escape")
         assert "Chosen in " not in shown.locator(".player-story").inner_text()
 
+    def test_what_a_worker_keeps_was_read_once(self, tmp_path: Path) -> None:
+        """The second gradient is of what was read for the first, and that one update."""
+        cached = "  - {kind: ssp, staleness: 3, refresh: when_stale}\n"
+        kinds = OVERLAPPING.index("  - {kind: on_write")
+        scenario = OVERLAPPING[:kinds] + cached + "stop: {global_steps: 12}\n"
+        result = varsim.run(scenario)
+        page.write(training.report(result), tmp_path)
+        with chromium() as browser:
+            shown = browser.new_page(viewport={"width": 900, "height": 900})
+            shown.goto((tmp_path / "report.html").as_uri())
+            story = shown.locator(".player-story")
+            shown.locator("#player canvas").focus()
+            assert "the variables of step 0 are read by workers 0 to 2. Now" in story.inner_text()
+            told = ""
+            while "gradient 1 is begun" not in told:
+                shown.keyboard.press("ArrowRight")
+                before, told = told, story.inner_text()
+                assert told != before
+        assert re.search(
+            r"gradient 1 is begun by worker \d, with the variables of step 0, "
+            r"and 1 update of its own since",
+            told,
+        )
+
     def test_hover_says_who_does_what(self, shown: Any) -> None:
         shown.locator("#player canvas").hover(position={"x": 200, "y": 52})
         assert shown.locator("#tip").inner_text().startswith("worker 0, iteration ")

@@ -89,11 +89,21 @@
     const beside = new Set(sends.map(({ use }) => use)); // all of that is on the lanes
     const used = [...sends, ...of("spans").filter(({ use }) => !beside.has(use))];
     one.gradients = one.gradients.map((row) => Object.fromEntries(data.gradient.map((name, i) => [name, row[i]])));
+    one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
+    // Micro-batches, and workers with a cache, go on with what was read for the gradient before.
+    const keptFrom = (g) => [one.gradientOf.get(`${g.worker}/${g.iteration - 1}`)].find((before) => before && before.read === g.read);
+    const variables = (g) => {
+      let from = g;
+      while (keptFrom(from)) from = keptFrom(from);
+      const own = g.read_step - from.read_step;
+      return `the variables of step ${from.read_step}` + (own ? `, and ${own} update${own > 1 ? "s" : ""} of its own since` : "");
+    };
     for (const g of one.gradients) {
       g.outcome = data.outcomes[g.outcome];
-      const own = `gradient ${g.iteration}`, read = `the variables of step ${g.read_step}`, tell = (at, said) => add(at, said, g.worker);
-      if (g.read < g.begun) tell(g.read, `${read} are read by %`);
-      tell(g.begun, `${own} is begun by %, with ${read}`);
+      [g.variables, g.kept] = [variables(g), Boolean(keptFrom(g))];
+      const own = `gradient ${g.iteration}`, tell = (at, said) => add(at, said, g.worker);
+      if (g.read < g.begun && !g.kept) tell(g.read, `${g.variables} are read by %`);
+      tell(g.begun, `${own} is begun by %, with ${g.variables}`);
       tell(g.computed, `${own} has been computed by %`);
       if (g.arrived > g.computed) tell(g.arrived, `${own} of % has arrived`);
       if (g.outcome !== "pending") tell(g.ended, `${own} of % is ${fate(g)}`);
@@ -101,7 +111,6 @@
     for (const { rank, phase, start } of used) if (phase.name === "write") add(start, `${phase.said}, begun by %`, rank);
     one.updates.forEach((at, index) => add(at, `global_step rises to ${index + 1}`));
     one.moments.sort((a, b) => a.at - b.at);
-    one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
     // Strips below the workers: of the network a stair upon a stair, for each of its uses.
     const stale = one.gradients.filter(({ outcome }) => ["applied", "partly"].includes(outcome)).map((g) => [g.ended, g.ended_step - g.read_step]);
     const held = one.gradients.filter(({ arrived, ended }) => arrived >= 0 && arrived < ended).map((g) => ({ start: g.arrived, end: g.ended }));
@@ -371,7 +380,7 @@
       const latest = moments[first(moments, ({ at }) => at > view.cursor) - 1];
       const said = !latest ? "nothing yet" : (latest.at < view.cursor ? `since ${time(latest.at)}: ` : "") + happens(moments, latest.at);
       const used = use.load && valueAt(use.load.points, view.cursor);
-      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % of ${use.load.name}.`));
+      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % of ${use.load.name}${use.load.means}.`));
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
@@ -412,7 +421,7 @@
     return updates[next] === end ? `until global_step rises to ${next + 1}` : "";
   }
 
-  const path = (g) => `gradient ${g.iteration} of worker ${g.worker} read the variables of step ${g.read_step} at ${time(g.read)}` +
+  const path = (g) => `gradient ${g.iteration} of worker ${g.worker} ` + (g.kept ? `went on with ${g.variables}` : `read ${g.variables} at ${time(g.read)}`) +
     [["begun", "was begun"], ["computed", "computed"], ["arrived", "had arrived"]].map(([name, said]) => (g[name] >= 0 ? `, ${said} at ${time(g[name])}` : "")).join("") +
     (g.outcome === "pending" ? ", and is on its way when the run ends." : `, and at ${time(g.ended)} was ${fate(g)}.`);
 
