@@ -10,8 +10,10 @@ import pytest
 from pages import ROOT, blocks, page
 from typer.testing import CliRunner
 
+import varsim
 from varsim.cli import app as cli
 from varsim.cluster.topology import NETWORKS
+from varsim.report.words.phrases import plus_minus
 from varsim.values.problem import ALL_PROBLEMS
 from varsim.version import __version__
 
@@ -192,6 +194,19 @@ def test_the_first_answer_is_what_is_read_line_by_line() -> None:
     assert len(said) == 5
     for words in said:
         assert words in " ".join(printed.split()), words
+
+
+def test_the_first_question_of_ones_own_has_the_answer_that_is_told() -> None:
+    (text,) = blocks("yaml", page("start"))
+    told = " ".join(page("start").split())
+    result = varsim.load(text, strategies=["no backup", "one backup"]).run()
+    for name in result.strategies:
+        speed = plus_minus(result.estimate(name, "examples_per_s"))
+        seconds = plus_minus(result.estimate(name, "time_to_target"), unit="s")
+        assert speed in told, (name, speed)
+        assert seconds in told, (name, seconds)
+    wasted = plus_minus(result.estimate("one backup", "wasted_compute"), 100, "%")
+    assert f"{wasted} of the computing is wasted" in told
 
 
 def test_a_target_decides_how_a_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
