@@ -18,7 +18,7 @@ from varsim.report.plots.gallery import PLOTS
 from varsim.scenario.loading import load_text
 from varsim.study.result import Result
 
-VOID = {"meta", "br", "img", "link", "input", "hr"}
+VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
 
 
 class Page(HTMLParser):

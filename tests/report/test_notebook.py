@@ -96,6 +96,27 @@ def test_the_frame_of_the_timeline_shows_all_of_it(result: Result, tmp_path: Pat
     assert 640 < told["y"] + told["height"] <= frame["y"] + frame["height"]
 
 
+@pytest.mark.slow
+@pytest.mark.product
+def test_the_frame_of_the_timeline_ends_where_its_text_does(result: Result, tmp_path: Path) -> None:
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!DOCTYPE html>{result.timeline()._repr_html_()}", encoding="utf-8")
+    below: dict[int, float] = {}
+    high: dict[int, float] = {}
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": 900, "height": 900})
+        shown.goto(notebook.as_uri())
+        story = shown.frame_locator("iframe").locator(".player-story")
+        for width in (900, 420, 901):
+            shown.set_viewport_size({"width": width, "height": 900})
+            shown.wait_for_timeout(300)
+            frame, told = shown.locator("iframe").bounding_box(), story.bounding_box()
+            high[width] = frame["height"]
+            below[width] = frame["y"] + frame["height"] - told["y"] - told["height"]
+    assert all(0 <= one <= 24 for one in below.values()), below
+    assert high[901] == high[900] != high[420], "it shrinks again where it is as wide as before"
+
+
 def test_a_result_is_shown_with_a_column_per_strategy(result: Result) -> None:
     html = result._repr_html_()
     answer, table = html.index(escape(result.answer())[:40]), html.index("<table")

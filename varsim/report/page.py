@@ -149,7 +149,7 @@ def rendered(template: str, content: Mapping[str, Any], folder: Path | None = No
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"unbroken": _unbroken, "coded": _coded}
+    environment.filters |= {"unbroken": _unbroken, "coded": _coded, "parted": _parted}
     return _sealed(environment.get_template(template).render(content))
 
 
@@ -220,6 +220,13 @@ def _unbroken(text: str) -> str:
     """A number stays on the line of its interval and its unit; an interval stays whole."""
     held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "
     return re.sub(held, "\N{NO-BREAK SPACE}", text)
+
+
+def _parted(name: str) -> "Markup":
+    """A name that may go on in another line after an underscore."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(map(escape, name.split("_")))
 
 
 def _coded(text: str) -> "Markup":

@@ -5,13 +5,17 @@ from pathlib import Path
 
 import pytest
 from figures import draw_all
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 
 from varsim.report.plots.figure import panels
+from varsim.report.plots.looks import DARK
 from varsim.report.plots.sweep import heat, lines, scaling
 from varsim.report.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
 from varsim.report.plots.sweep.gallery import plots
 from varsim.report.words.sweep import answer, notes, shown
 from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.sweep.space import Sweep
 from varsim.study.sweep.campaign import Books, carry_out
 from varsim.study.sweep.case import cases_of
 from varsim.study.sweep.execution import Here
@@ -38,7 +42,10 @@ stop: {global_steps: 8}
 
 
 def table(tmp_path: Path, *sets: str, block: str = "") -> Table:
-    sweep = sweep_of_text(BASE + block, sets=sets)
+    return swept(tmp_path, sweep_of_text(BASE + block, sets=sets))
+
+
+def swept(tmp_path: Path, sweep: Sweep) -> Table:
     cases = cases_of(sweep)
     with Store(tmp_path) as store, Here() as backend:
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
@@ -74,7 +81,7 @@ def test_one_worker_by_hand(tmp_path: Path) -> None:
     assert panel[0].mean == pytest.approx([10, 10])
     x, y = scaling.curve(found, list(found.rows), "none", "speedup")
     assert x == [1, 2]
-    assert y[0] == pytest.approx(1 / 3)
+    assert y[0].mean == pytest.approx(1 / 3)
     assert "One worker (single) does" in answer(found)[1]
     assert "nothing that is swept affects it" in answer(found)[1]
 
@@ -218,6 +225,52 @@ def test_one_number_of_workers_has_no_speed_up() -> None:
     assert Yardstick.of(sweep_of_text(base, sets=some)) is not None
     assert Yardstick.of(sweep_of_text(base, sets=four)) is None
     assert Yardstick.of(sweep_of_text(BASE, sets=four)) is not None, "one worker beside four"
+
+
+def whiskers(axes: Axes) -> list[float]:
+    """Halves of all whiskers that are drawn in a panel."""
+    bars = [one for one in axes.collections if isinstance(one, LineCollection)]
+    ends = [segment[:, 1] for one in bars for segment in one.get_segments() if len(segment)]
+    return [(high - low) / 2 for low, high in ends if math.isfinite(high - low)]
+
+
+def test_a_speed_up_has_whiskers_where_something_is_random(tmp_path: Path) -> None:
+    said = "Whiskers: 95 % confidence interval, where that is longer than the mark."
+    for law, random in (
+        ("{kind: constant, value: 100 ms}", False),
+        ("{kind: uniform, low: 90 ms, high: 100 ms}", True),
+    ):
+        base = BASE.replace("{kind: constant, value: 100 ms}", law).replace("8 Gbit/s", "8 Tbit/s")
+        sweep = sweep_of_text(
+            base.replace("replications: 2", "replications: 5"), sets=["cluster.workers=1,2,4"]
+        )
+        found = swept(tmp_path / str(random), sweep)
+        figure, (upper, lower) = panels(scaling.heights(found), True)
+        scaling.draw(found, [upper, lower])
+        expected = [
+            row.scaling["speedup"].half_width
+            for row in found.rows
+            if row.strategy != "single" and row.scaling["speedup"].half_width > 0
+        ]
+        assert sorted(whiskers(upper)) == pytest.approx(sorted(expected))
+        assert len(whiskers(lower)) == len(expected)
+        assert bool(expected) == random
+        (caption,) = (one.caption for one in plots(found) if one.name == "scaling")
+        assert (said in caption) == random
+        figure.clear()
+
+
+def test_numbers_on_a_map_are_read_on_a_dark_page_too(tmp_path: Path) -> None:
+    """There text and paper change places, the colours of the map do not."""
+    found = table(tmp_path, "cluster.workers=1,2,3", "cluster.network.latency=0 s,100 ms")
+    figure, (first, *rest) = panels(heat.heights(found), True)
+    heat.draw(found, [first, *rest])
+    written = {
+        str(text.get_color()) for text in first.texts if text.get_text().strip("0123456789.,") == ""
+    }
+    assert len(written) == 2
+    assert not written & set(DARK)
+    figure.clear()
 
 
 def test_the_title_does_not_speak_of_one_worker_that_nobody_ran(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from varsim.report.plots.figure import INK, PAPER, label_rows, plain_numbers
+from varsim.report.plots.figure import INK, PAPER, label_rows, outline, plain_numbers
 from varsim.report.plots.looks import Look
 from varsim.report.words.phrases import says_nothing
 from varsim.study.statistics import Estimate
@@ -43,7 +43,8 @@ def bars(
         right = mean
         if bar.half_width > 0:
             half = bar.half_width / scale
-            axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+            whisker = axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+            outline(*whisker.get_children())
             right += half
         axes.annotate(bar.text, (right, y), (7, 0), textcoords="offset points", va="center")
         # Room for the text, whose letters are about 1.2 % of the axis wide.

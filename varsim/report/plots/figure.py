@@ -18,6 +18,7 @@ from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
@@ -174,6 +175,12 @@ def row_heights(labels: Sequence[str]) -> list[float]:
     """Inches of one panel with such rows."""
     lines = max(wrapped(label).count("\n") + 1 for label in labels)
     return [0.35 + len(labels) * max(0.36, 0.16 * lines + 0.08)]
+
+
+def outline(*lines: Artist) -> None:
+    """Edge lines that cross bars, so that they are seen on dark shades, too."""
+    for line in lines:
+        line.set_path_effects([withStroke(linewidth=3.2, foreground=PAPER)])
 
 
 def plain_numbers() -> FuncFormatter:

@@ -23,6 +23,7 @@ from varsim.report.plots.figure import (
     drawable,
     label_rows,
     marked,
+    outline,
     panel_title,
     plain_numbers,
     row_heights,
@@ -156,7 +157,7 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
             if panel.copies > 0:
                 remark += f"{DOT}copies, when read, had missed {_updates(panel.copies)} on average"
                 shorter += f"{DOT}copies missed {_updates(panel.copies)}"
-            axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
+            outline(axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3))
         panel_title(axes, marked(result.scenario, panel.strategy), remark, pad=5, shorter=shorter)
         top = float(panel.percent.max()) or 100.0
         axes.set_ylim(0, 1.1 * top)

@@ -38,11 +38,11 @@ function points(table) {
     const at = (value) => 0.015 + (0.955 * ((wide ? Math.log(value) : value) - from)) / (to - from || 1);
     const ticks = [], step = rung((to - from) / 6 || 1);
     for (let n = wide ? rung(low) : Math.ceil(from / step) * step; n <= high * 1.001; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
-    const every = Math.ceil(ticks.length / 8);
+    const every = Math.ceil(ticks.length / 8), notes = [same && most.own, wide && "logarithmic"].filter(Boolean);
     return {
       at: new Map(found.map(([row], i) => [row, at(values[i])])),
       ticks: ticks.filter((_, i) => i % every === 0).map((value) => [at(value), Number(value.toPrecision(6)).toLocaleString("en")]),
-      title: said(head[place]) + (same && most.own ? ` (${most.own})` : ""),
+      title: said(head[place]) + (notes.length ? ` (${notes.join(", ")})` : ""),
     };
   };
 

@@ -1,5 +1,6 @@
 """The axis of a swept quantity: its values in a unit that reads well, and the panels beside it."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from varsim.report.plots.figure import drawable, short, time_unit
+from varsim.report.words.phrases import says_nothing
 from varsim.study.goodput import KEPT
+from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING
 
 if TYPE_CHECKING:
@@ -135,3 +138,8 @@ def _unit(dimension: str, largest: float) -> tuple[float, str]:
     if dimension not in tables:
         return 1.0, ""
     return next((pair for pair in tables[dimension] if largest >= pair[0]), tables[dimension][-1])
+
+
+def whisker(found: Estimate) -> float:
+    """Half the length of a whisker; nan, for none, where nothing is random or told."""
+    return math.nan if found.half_width == 0 or says_nothing(found) else found.half_width

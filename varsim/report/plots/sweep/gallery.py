@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.sweep import heat, lines, pareto, scaling
-from varsim.report.plots.sweep.axis import main_axis
+from varsim.report.plots.sweep.axis import main_axis, whisker
 from varsim.report.words.phrases import joined
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _CAPTION: Final = (
     "longer than the mark. A thin line without marks: what is swept makes no difference to the "
     "strategy."
 )
+_WHISKERS: Final = "Whiskers: 95 % confidence interval, where that is longer than the mark."
 _ALONE: Final = (
     "Marks: one number each, exact or from one replication. A thin line without marks: what is "
     "swept makes no difference to the strategy."
@@ -71,7 +72,7 @@ def plots(table: "Table") -> "list[Plot[Table]]":
                 "Speed-up and efficiency",
                 "Throughput as a multiple of one worker's, and that divided by the workers. One "
                 "worker is the strategy 'single' where there is that; else the fewest workers "
-                "of a strategy count as so many.",
+                f"of a strategy count as so many.{_whiskers(table)}",
                 scaling.title,
                 scaling.heights,
                 scaling.draw,
@@ -98,6 +99,12 @@ def _caption(table: "Table", measured: lines.Measured) -> str:
     said = _CAPTION if any(one and one.high > one.low for one in every) else _ALONE
     said += _beside(table)
     return f"{said} {_WITHOUT_MARK}" if measured.metric == "time_to_target" else said
+
+
+def _whiskers(table: "Table") -> str:
+    """What whiskers of the speed-up are, where there are any."""
+    random = any(whisker(row.scaling["speedup"]) > 0 for row in table.rows if row.scaling)
+    return f" {_WHISKERS}" if random else ""
 
 
 def _beside(table: "Table") -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
-from varsim.report.plots.figure import INK, PAPER, drawable, panel_title, plain_numbers
+from varsim.report.plots.figure import drawable, panel_title, plain_numbers
 from varsim.report.plots.sweep.axis import SweptAxis, main_axis, speed, swept_axis
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _MOST_WRITTEN: Final = 12  # columns in whose cells there is room for a number
 _COLORS: Final = "cividis"
+# Of numbers on them; on a dark page neither changes, as the colours below them do not.
+_DARK: Final = "#101214"
+_LIGHT: Final = "#fefefe"
 
 
 def is_drawn(table: "Table") -> bool:
@@ -109,7 +112,7 @@ def _write(axes: Axes, values: NDArray[np.float64], highest: float) -> None:
     best = float(np.nanmax(values))
     for (y, x), value in np.ndenumerate(values):
         if not math.isnan(value):
-            color = INK if value > 0.55 * highest else PAPER
+            color = _DARK if value > 0.55 * highest else _LIGHT
             weight = "bold" if value == best else "normal"
             text = f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"
             axes.text(

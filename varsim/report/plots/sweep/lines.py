@@ -10,8 +10,7 @@ from matplotlib.lines import Line2D
 
 from varsim.report.plots.figure import INK, panel_title, plain_numbers, strategy_line, time_unit
 from varsim.report.plots.looks import looks
-from varsim.report.plots.sweep.axis import main_axis, panels_beside, speed
-from varsim.report.words.phrases import says_nothing
+from varsim.report.plots.sweep.axis import main_axis, panels_beside, speed, whisker
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -31,7 +30,7 @@ class Measured(NamedTuple):
 class Line(NamedTuple):
     """One strategy in one panel: places on the x axis, means, and halves of their intervals.
 
-    An interval that says nothing is none.
+    What gets no whisker has no half-width.
     """
 
     strategy: str
@@ -79,10 +78,7 @@ def lines(table: "Table", rows: "list[Row]", measured: Measured) -> list[Line]:
                 strategy,
                 [axis.x(table, row) for row in known],
                 [one.mean / measured.scale for one in estimates],
-                [
-                    math.nan if says_nothing(one) else one.half_width / measured.scale
-                    for one in estimates
-                ],
+                [whisker(one) / measured.scale for one in estimates],
                 len({row.case for row in own}) == 1 < len(own),
             )
         )
@@ -98,12 +94,17 @@ def draw(table: "Table", panels: list[Axes], measured: Measured) -> list[Axes]:
     for axes, (heading, rows) in zip(panels, beside, strict=True):
         for line in lines(table, rows, measured):
             color, marker, dashes = look[line.strategy]
-            half = [one if one > 0 else math.nan for one in line.half_width]
             style = {"linewidth": 1.0} if line.flat else {"marker": marker, "linestyle": dashes}
             axes.errorbar(
-                line.x, line.mean, yerr=half, color=color, capsize=2.5, markersize=5, **style
+                line.x,
+                line.mean,
+                yerr=line.half_width,
+                color=color,
+                capsize=2.5,
+                markersize=5,
+                **style,
             )
-            highest = max(highest, *np.add(line.mean, np.nan_to_num(half)))
+            highest = max(highest, *np.add(line.mean, np.nan_to_num(line.half_width)))
             if measured.best and line.has_best:
                 top = int(np.argmax(line.mean))
                 axes.plot(line.x[top], line.mean[top], "o", markersize=10, mfc="none", color=INK)

@@ -10,8 +10,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from varsim.report.plots.figure import FAINT, panel_title, plain_numbers, strategy_line
 from varsim.report.plots.looks import looks
-from varsim.report.plots.sweep.axis import SweptAxis, chosen, panels_beside, swept_axis
-from varsim.study.statistics import NOTHING
+from varsim.report.plots.sweep.axis import SweptAxis, chosen, panels_beside, swept_axis, whisker
+from varsim.study.statistics import NOTHING, Estimate
 from varsim.study.sweep.scaling import COLUMNS, Yardstick
 
 if TYPE_CHECKING:
@@ -40,9 +40,17 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
                 (upper, "speedup", 1.0),
                 (lower, "efficiency_fraction", 0.01),
             ):
-                x, y = curve(table, rows, strategy, name)
-                y = [one / scale for one in y]
-                axes.plot(x, y, color=color, linestyle=line, marker=marker, markersize=5)
+                x, found = curve(table, rows, strategy, name)
+                axes.errorbar(
+                    x,
+                    [one.mean / scale for one in found],
+                    yerr=[whisker(one) / scale for one in found],
+                    color=color,
+                    linestyle=line,
+                    marker=marker,
+                    markersize=5,
+                    capsize=2.5,
+                )
         axis.dress(upper, labelled=False)
         axis.dress(lower)
         if axis.logarithmic:
@@ -61,15 +69,15 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
 
 def curve(
     table: "Table", rows: "list[Row]", strategy: str, name: str
-) -> tuple[list[float], list[float]]:
+) -> tuple[list[float], list[Estimate]]:
     """Numbers of workers, and speed-up or efficiency there, of one strategy."""
     axis = _axis(table)
     pairs = sorted(
-        (axis.x(table, row), row.scaling[name].mean)
+        (axis.x(table, row), row.scaling[name])
         for row in rows
         if row.strategy == strategy and math.isfinite(row.scaling.get(name, NOTHING).mean)
     )
-    return [x for x, _ in pairs], [y for _, y in pairs]
+    return [x for x, _ in pairs], [found for _, found in pairs]
 
 
 def heights(table: "Table") -> list[float]:
