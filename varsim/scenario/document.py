@@ -219,7 +219,7 @@ class _Builder:
         node = ScalarNode(mark, text, text)
         unseen = _unseen(text, quoted_text=event.style is not None)
         if unseen:
-            self._fault(_find(unseen, mark), _unseen_message(unseen))
+            self._fault(_find(unseen, mark), unseen_message(unseen))
             node.value = Unreadable()
         elif event.tag is not None:
             node.value = Unreadable()
@@ -320,7 +320,7 @@ def _unreadable(text: str, source: Source) -> Fault | None:
         return Fault(source, line, 1, "lines that begin with '%' are not allowed")
     before = text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    return Fault(source, line, column, _unseen_message(match.group()))
+    return Fault(source, line, column, unseen_message(match.group()))
 
 
 def _unseen(text: str, *, quoted_text: bool) -> str | None:
@@ -334,9 +334,11 @@ def _unseen(text: str, *, quoted_text: bool) -> str | None:
     return None
 
 
-def _unseen_message(letter: str) -> str:
-    kind = "invisible" if unicodedata.category(letter) in ("Cf", "Zs") else "control"
-    remedy = "type an ordinary space" if kind == "invisible" else "take it out"
+def unseen_message(letter: str) -> str:
+    """What it is, and what to do: a space that is no ordinary one is typed anew."""
+    category = unicodedata.category(letter)
+    kind = "invisible" if category in ("Cf", "Zs") else "control"
+    remedy = "type an ordinary space" if category == "Zs" else "take it out"
     name = unicodedata.name(letter, "").lower()
     return f"{kind} character U+{ord(letter):04X}{name and f' ({name})'}: {remedy}"
 

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
+from varsim.scenario.document import unseen_message
 from varsim.scenario.fault import Fault, Mark, Source, quoted
 
 _NO_SPACE: Final = re.compile(r"\s*(?:- )*['\"{]?(\w[\w.-]*):(\S.*)")
@@ -62,12 +63,7 @@ def _unseen_space(mark: Mark) -> Fault | None:
     line = _line(mark).partition(" #")[0]
     for column, letter in enumerate(line, 1):
         if letter != " " and unicodedata.category(letter) in ("Zs", "Cf"):
-            name = unicodedata.name(letter, "").lower()
-            place = Mark(mark.source, mark.line, column)
-            return Fault.at(
-                place,
-                f"invisible character U+{ord(letter):04X} ({name}): type an ordinary space",
-            )
+            return Fault.at(Mark(mark.source, mark.line, column), unseen_message(letter))
     return None
 
 
