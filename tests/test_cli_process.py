@@ -236,6 +236,41 @@ def test_a_signal_leaves_nothing_behind(
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_a_process_that_is_killed_is_told_in_a_line(small: Path) -> None:
+    """As a system short of memory does it; what it was doing cannot be had any more."""
+    process = subprocess.Popen(
+        [*VARSIM, "run", "small.yaml", "--set", "stop.global_steps=100000", "--jobs", "2"],
+        cwd=small.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline, made = time.monotonic() + 60, re.compile(rb"popen_loky")
+    while time.monotonic() < deadline and process.poll() is None:
+        children = [one for one in processes_of(process.pid) if made.search(command_of(one))]
+        if len(children) == 2:
+            os.kill(children[0], signal.SIGKILL)
+            break
+        time.sleep(0.1)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (1, "")
+    assert PROGRESS.sub("", stderr) == (
+        "varsim: one of the processes that made the runs was killed (out of memory?), and the "
+        "runs with it; try fewer --jobs, workers or steps\n"
+    )
+    assert not list(small.parent.glob("reports/*"))
+
+
+def command_of(process: int) -> bytes:
+    """Its command line, empty once it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize(("number", "said"), STOPS)
 @pytest.mark.parametrize("later", [0.0, 0.3, 0.6, 0.9])
 def test_a_signal_while_the_report_is_written_is_no_accident(

@@ -154,7 +154,7 @@ def test_a_checkpoint_is_read_over_the_links() -> None:
             problem={"kind": "quadratic", "dimension": 1},
             optimizer=settings,
             network=network,
-            checkpoint={"every": 2.0, "storage": 2.0},
+            checkpoint={"every": 4.5, "storage": 2.0},
         )
         reads = trace.spans[trace.spans[:, 1] == Phase.READ]
         longest = (reads[:, 3] - reads[:, 2]).max() / NS

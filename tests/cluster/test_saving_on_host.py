@@ -117,3 +117,43 @@ def test_on_a_host_that_is_back_at_once_it_is_kept() -> None:
     )
 
     assert_same(kept, remote)
+
+
+@pytest.mark.parametrize("key", ["write", "storage"])
+@pytest.mark.parametrize(
+    ("kind", "domain"), [("on_write", "worker"), ("none", "server"), ("local_sgd", "worker")]
+)
+def test_a_write_longer_than_its_interval_is_refused_inside_a_run(
+    kind: str, domain: str, key: str
+) -> None:
+    """40 bytes of parameters at 5 B/s: 8 s and the latency, as without `storage`."""
+    copies = {} if kind == "none" else {"on_death": "continue_with_fewer"}
+    strategy = {"kind": kind, **copies, **({"period": 2} if kind == "local_sgd" else {})}
+    case: dict[str, Any] = {
+        "network": {"bandwidth": 1e4, "latency": 1e-3},
+        "problem": {"kind": "quadratic", "dimension": 10},
+        "failures": {"of": ({"domain": domain, "mtbf": 50.0, "repair": 2.0},)},
+        "stop": {"time": 20.0},
+    }
+    taken = {"write": 8.0, "storage": 5.0}[key]
+    said = r"every is shorter than a write \(8(\.001)? s\): the next checkpoint would be due"
+    with pytest.raises(ValidationError, match=said):
+        scenario(strategy, **case, checkpoint={"every": 7.9, key: taken})
+    scenario(strategy, **case, checkpoint={"every": 8.1, key: taken})
+
+
+def test_on_a_disk_of_the_host_a_write_is_not_as_long_as_over_its_link() -> None:
+    """40 bytes take 8 s over a link of 5 B/s, and 1 s to a disk of 40 B/s."""
+    case: dict[str, Any] = {
+        "network": {"bandwidth": 5.0, "latency": 0.0},
+        "problem": {"kind": "quadratic", "dimension": 10},
+        "failures": {"of": ({"domain": "worker", "mtbf": 50.0, "repair": 2.0},)},
+        "stop": {"time": 20.0},
+    }
+    strategy = {"kind": "on_write", "on_death": "continue_with_fewer"}
+    saved = {"every": 2.0, "storage": 40.0}
+    with pytest.raises(ValidationError, match="every is shorter than a write"):
+        scenario(strategy, **case, checkpoint=saved)
+    scenario(strategy, **case, checkpoint={**saved, "keep_on": "host"})
+    with pytest.raises(ValidationError, match="every is shorter than a write"):
+        scenario(strategy, **case, checkpoint={**saved, "every": 0.9, "keep_on": "host"})

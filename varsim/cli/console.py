@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -237,6 +238,12 @@ def _explained(error: BaseException) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, MemoryError):
         complain("varsim: out of memory; try fewer workers, steps or --jobs")
+        return ERROR
+    if isinstance(error, BrokenExecutor):
+        complain(
+            "varsim: one of the processes that made the runs was killed (out of memory?), and the "
+            "runs with it; try fewer --jobs, workers or steps"
+        )
         return ERROR
     from varsim.scenario.fault import ScenarioError
 

@@ -234,7 +234,9 @@ class Checkpoint(Grown):
         """The same with the time that so many bytes take to the storage, and back."""
         if self.storage is None:
             return self
-        taken = network.delay + size / min(self.storage, network.worker_rate)
+        taken = size / self.storage
+        if self.keep_on == "remote":
+            taken = network.delay + size / min(self.storage, network.worker_rate)
         changes = {"write": taken, "storage": None, "restore": self.restore + taken}
         return Checkpoint.model_validate({**dict(self), **changes})
 

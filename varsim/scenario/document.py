@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from varsim.scenario.fault import Fault, Mark, Source, quoted
+from varsim.scenario.fault import Fault, Mark, Source, quoted, unseen_message
 
 DEEPEST: Final = 32
 MOST_NODES: Final = 20_000
@@ -332,15 +332,6 @@ def _unseen(text: str, *, quoted_text: bool) -> str | None:
         if letter not in " \t\n" and unicodedata.category(letter) in suspects:
             return letter
     return None
-
-
-def unseen_message(letter: str) -> str:
-    """What it is, and what to do: a space that is no ordinary one is typed anew."""
-    category = unicodedata.category(letter)
-    kind = "invisible" if category in ("Cf", "Zs") else "control"
-    remedy = "type an ordinary space" if category == "Zs" else "take it out"
-    name = unicodedata.name(letter, "").lower()
-    return f"{kind} character U+{ord(letter):04X}{name and f' ({name})'}: {remedy}"
 
 
 def _find(letter: str, mark: Mark) -> Mark:

@@ -145,3 +145,12 @@ def check_replication(number: int, count: int) -> None:
     if not 0 <= number < count:
         there = f"0 to {count - 1}" if count > 1 else "0 alone"
         raise ValueError(f"no replication {number}; there is {there}")
+
+
+def unseen_message(letter: str) -> str:
+    """What it is, and what to do: a space that is not an ordinary one is typed anew."""
+    category = unicodedata.category(letter)
+    kind = "invisible" if category in ("Cf", "Zs") else "control"
+    remedy = "type an ordinary space" if category == "Zs" else "take it out"
+    name = unicodedata.name(letter, "").lower()
+    return f"{kind} character U+{ord(letter):04X}{name and f' ({name})'}: {remedy}"

@@ -4,8 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-from varsim.scenario.document import unseen_message
-from varsim.scenario.fault import Fault, Mark, Source, quoted
+from varsim.scenario.fault import Fault, Mark, Source, quoted, unseen_message
 
 _NO_SPACE: Final = re.compile(r"\s*(?:- )*['\"{]?(\w[\w.-]*):(\S.*)")
 _EQUALS: Final = re.compile(r"\s*(?:- )*(\w[\w.-]*)\s*=\s*(\S.*)")

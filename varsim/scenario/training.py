@@ -12,7 +12,7 @@ from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
-from varsim.cluster.mortality import check_beside, check_life, check_steps, left_of
+from varsim.cluster.mortality import check_beside, check_life, check_steps, left_of, restores
 from varsim.cluster.placement import check_parts
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
@@ -103,8 +103,10 @@ class Scenario(ShownAsFile):
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             whose = served([strategy])
-            has = strategy.workers(cluster), whose["servers"], whose["copies"]
-            check_life(*rules, cluster, *has)
+            servers, chief, copies = whose["servers"], whose["chief"], whose["copies"]
+            check_life(*rules, cluster, strategy.workers(cluster), servers, copies)
+            if in_run(self.failures) and restores(self.failures, cluster, servers, chief, copies):
+                self._through_storage(strategy)  # refuses one that takes longer than its interval
         if not in_run(self.failures):
             needs = {one.label: self.least_steps(one) for one in running}
             check_steps(self.stop, needs, random=any(steps_are_random(self, o) for o in running))
@@ -122,10 +124,14 @@ class Scenario(ShownAsFile):
         """How a job of a strategy is saved, with the time that takes where that is foreseen."""
         if self.checkpoint is None or in_run(self.failures):
             return self.checkpoint
-        if strategy.lives_apart:
+        return None if strategy.lives_apart else self._through_storage(strategy)
+
+    def _through_storage(self, strategy: Strategy) -> Checkpoint | None:
+        """A checkpoint of a strategy with the time that its write to storage takes."""
+        cluster, workload = self.cluster_of(strategy), self.workload_of(strategy)
+        if self.checkpoint is None:
             return None
-        cluster = self.cluster_of(strategy)
-        return self.checkpoint.through(cluster.network, strategy.saves(cluster, self.workload))
+        return self.checkpoint.through(cluster.network, strategy.saves(cluster, workload))
 
     @property
     def target_loss(self) -> float | None:
