@@ -184,7 +184,7 @@ class TestInABrowser:
         shown.locator(".points select").first.select_option(label="bandwidth")
         labels = shown.locator(".points text").all_text_contents()
         assert labels[:4] == ["0.1", "0.2", "0.5", "1"], "logarithmic"
-        assert "bandwidth (Gbit/s)" in labels
+        assert "bandwidth (Gbit/s, logarithmic)" in labels
         assert shown.locator(".points .front").count() == 0, "a front of other axes"
         points.nth(1).click()
         assert shown.locator("tr.chosen").inner_text().split("\t")[1] == "8"
