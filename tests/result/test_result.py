@@ -306,7 +306,8 @@ def test_one_replication_is_said() -> None:
     assert result.answer().startswith(
         "Which strategy is fastest cannot be told from one replication: "
     )
-    assert result.notes[0].startswith("One replication, so no intervals;")
+    said = "One replication, so no intervals; --set replications=5 shows how sure this is."
+    assert result.notes[0].startswith(said)
     assert result.estimate("b", "throughput_ratio").note == "one replication: no interval"
     assert "±" not in result.table().to_string()
 
