@@ -7,7 +7,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -239,6 +238,8 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         complain("varsim: out of memory; try fewer workers, steps or --jobs")
         return ERROR
+    from concurrent.futures import BrokenExecutor
+
     if isinstance(error, BrokenExecutor):
         complain(
             "varsim: one of the processes that made the runs was killed (out of memory?), and the "
