@@ -23,6 +23,21 @@ class TestProgress:
         assert captured.err == "varsim: 4 of 10 runs, about 18 s left\n"
         assert captured.out == ""
 
+    def test_the_first_of_many_tells_nothing_of_the_others(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It has loaded what all need."""
+        now = iter([0.0, 20.0, 35.0, 50.0])
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
+        with progress.Progress(quiet=False) as report:
+            for done in (11, 15, 16):
+                report(done, 110, resumed=10)
+        assert capsys.readouterr().err.splitlines() == [
+            "varsim: 11 of 110 runs",
+            "varsim: 15 of 110 runs, about 665 s left",
+            "varsim: 16 of 110 runs, about 783 s left",
+        ]
+
     def test_quiet_is_quiet(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -18,6 +18,8 @@ BAR_AFTER = 0.5
 LINE_EVERY = 10.0
 # So long (s) nothing is told of the first run that takes long.
 SILENCE = 10.0
+# How long the rest takes is told when this share of the runs has ended.
+ENOUGH = 0.05
 
 
 class Progress:
@@ -54,8 +56,10 @@ class Progress:
         if now - self._last >= LINE_EVERY and resumed < done < total:
             self._last = now
             left = (now - self._started) / (done - resumed) * (total - done)
+            # The first of many also load, or make, what all need.
+            known = f", about {left:.0f} s left" * (done - resumed >= ENOUGH * (total - resumed))
             more = f"; {remark}" if remark else ""
-            _say(f"{self._how_far}, about {left:.0f} s left{more}")
+            _say(f"{self._how_far}{known}{more}")
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
