@@ -189,7 +189,7 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-PROGRESS = re.compile(r"varsim: .* (runs, about \d+ s left|done after \d+ s)\n")
+PROGRESS = re.compile(r"varsim: .* (runs(, about [\d.]+ (s|min|h) left)?|done after \d+ s)\n")
 
 
 def stopped(small: Path, number: signal.Signals, jobs: int, steps: int) -> Iterator[str]:

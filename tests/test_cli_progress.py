@@ -34,8 +34,8 @@ class TestProgress:
                 report(done, 110, resumed=10)
         assert capsys.readouterr().err.splitlines() == [
             "varsim: 11 of 110 runs",
-            "varsim: 15 of 110 runs, about 665 s left",
-            "varsim: 16 of 110 runs, about 783 s left",
+            "varsim: 15 of 110 runs, about 11.1 min left",
+            "varsim: 16 of 110 runs, about 13.1 min left",
         ]
 
     def test_quiet_is_quiet(

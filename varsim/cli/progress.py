@@ -56,10 +56,14 @@ class Progress:
         if now - self._last >= LINE_EVERY and resumed < done < total:
             self._last = now
             left = (now - self._started) / (done - resumed) * (total - done)
+            foreseen = ""
             # The first of many also load, or make, what all need.
-            known = f", about {left:.0f} s left" * (done - resumed >= ENOUGH * (total - resumed))
+            if done - resumed >= ENOUGH * (total - resumed):
+                from varsim.units import format_seconds  # with pydantic, which is there by now
+
+                foreseen = f", about {format_seconds(round(left))} left"
             more = f"; {remark}" if remark else ""
-            _say(f"{self._how_far}{known}{more}")
+            _say(f"{self._how_far}{foreseen}{more}")
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
