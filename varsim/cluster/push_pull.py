@@ -7,15 +7,18 @@ from itertools import count, groupby
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import Connection, GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology import Place
+from varsim.cluster.topology.base import Routing
 from varsim.cluster.trace import Phase, Span
 from varsim.cluster.updating import Alone, Updater
 from varsim.cluster.waiting import Countdown
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
+from varsim.values.workload import Workload
 
 
 class PushPull(GradientExchange[Sequence[Gradient]]):
@@ -32,13 +35,9 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
     """
 
     def __init__(self, job: Job, *, overlap: bool) -> None:
-        layout = _laid_out(job)
+        layout = laid_out(job.cluster, job.workload, job.network.routing)
         self._pieces = layout.pieces
-        numbered = list(enumerate(layout.pieces))
-        moments = [
-            (share, [number for number, _ in group])
-            for share, group in groupby(numbered, lambda one: one[1].ready if overlap else 1.0)
-        ]
+        moments = layout.moments(overlap=overlap)
         super().__init__(job, [share for share, _ in moments])
         self._groups = [group for _, group in moments]
         self._overlap = overlap
@@ -124,10 +123,17 @@ class Layout(NamedTuple):
     counts: list[int]
     pieces: list[Piece]
 
+    def moments(self, *, overlap: bool) -> list[tuple[float, list[int]]]:
+        """After which shares of a backward pass pieces are pushed, and which ones."""
+        numbered = list(enumerate(self.pieces))
+        return [
+            (share, [number for number, _ in group])
+            for share, group in groupby(numbered, lambda one: one[1].ready if overlap else 1.0)
+        ]
 
-def _laid_out(job: Job) -> Layout:
+
+def laid_out(cluster: Cluster, workload: Workload, routing: Routing) -> Layout:
     """The gradients of a workload on the servers of a cluster, whose workers have their places."""
-    cluster, workload, routing = job.cluster, job.workload, job.network.routing
     partitioner = cluster.partitioner
     parts = [
         (index, part)

@@ -17,10 +17,11 @@ from varsim.cluster.flat.choice import (
 from varsim.cluster.flat.local import LocalRun
 from varsim.cluster.flat.mirrored import MirroredRun
 from varsim.cluster.flat.reduced import ReducedRun
-from varsim.cluster.flat.reducing import AnyRules, Reading
+from varsim.cluster.flat.reducing import AnyRules, Reading, Summing
 from varsim.cluster.flat.rules import ENGINE, Rules
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.flat.served import ServedRun
+from varsim.cluster.flat.summed import SummedRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -134,6 +135,8 @@ def flat_run(
     start = Start(cluster, workload, stop, seed, replication, workers, events)
     if isinstance(rules, Rules):
         return ServedRun(start, rules, interpreted=interpreted)
+    if isinstance(rules, Summing):
+        return SummedRun(start, rules, interpreted=interpreted)
     if in_arrays(*asked):
         return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)
     return ReducedRun(start, rules, interpreted=interpreted)

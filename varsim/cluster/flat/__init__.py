@@ -2,7 +2,8 @@
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
 say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, where
-their recurrence holds or links cut through (`uncovered` says why not). The trace is equal to
+their recurrence holds or links cut through, or of servers that add gradients up in no time, over
+first-come links (`uncovered` says why not). The trace is equal to
 that of the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to
 end (a deadlock, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
 
@@ -44,6 +45,10 @@ order, and that is the rule for whoever changes one of them:
    arrived; on fair links it is a flow, and puts in the latter when it has passed them. At another
    pace than that of its links, each puts in one for when that is, if later; one that takes time to
    be added, one for that. Who is done with an all-reduce puts in its own.
+11. Who sends pieces of a gradient to servers that add them up puts in one event for each moment at
+    which some are ready, as it begins to compute the last micro-batch, then one for the end of
+    that. A piece, or its sum, is a message; the next of its connection sets off once it has passed.
+    What comes last to a sum has it set off to each worker, by rank; who has all sums puts in one.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
@@ -54,7 +59,7 @@ for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`, `sharing`, `hub`, `mesh`; per strategy
 `asynchronous`, `bounded`, `accumulators`, `cutoff`; of all-reduces `replicas`, with a loop of its
-own, and `walk`) take what they need of (m, reals, log, heap), in this order, and are written in the
+own, `walk` and `sums`) take what they need of (m, reals, log, heap), in this order, and are written in the
 part of Python that numba compiles: integers, indices, no objects, nothing that allocates; and no
 circles of calls, whose machine code cannot be kept. `compiled` makes it; tests interpret them. The
 loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees to, and

@@ -6,7 +6,7 @@ from typing import Final
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
 from varsim.cluster.flat.core import advance
-from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
+from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing, Summing
 from varsim.cluster.flat.reductions import foretold
 from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import Rules
@@ -42,8 +42,19 @@ def uncovered(
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
+    if isinstance(rules, Summing) and _unsummed(cluster):
+        return _unsummed(cluster)
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
+    return ""
+
+
+def _unsummed(cluster: Cluster) -> str:
+    """Why its sums of gradients are not for this engine; empty if they are."""
+    if cluster.server_update is not None:
+        return "servers need time for sums of gradients (server_update)"
+    if cluster.network.sharing == "fair":
+        return "pieces of gradients share links fairly"
     return ""
 
 
@@ -73,7 +84,9 @@ def _unforeseen(
 
 def in_arrays(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) -> bool:
     """Whether such a run is made in arrays, without machine code."""
-    if isinstance(rules, Rules) or (isinstance(rules, Reducing) and rules.drop is not None):
+    if isinstance(rules, Rules | Summing):
+        return False
+    if isinstance(rules, Reducing) and rules.drop is not None:
         return False
     return not _unforeseen(cluster, workload, rules, workers)
 
@@ -104,6 +117,8 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
             return 0.0
         each = _MESSAGE if network.sharing == "first_come" else _FAIR_MESSAGE
         return 1.0 + each * messages * bool(reason) / (workers * gradients)
+    if isinstance(rules, Summing):
+        return 1.0 + _MESSAGE * _pieces(cluster, workload) / rules.micro_batches
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
@@ -113,12 +128,18 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
     return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
 
 
+def _pieces(cluster: Cluster, workload: Workload) -> int:
+    """How many messages a worker's gradient and its sum take there and back, at least."""
+    sizes, cut = workload.gradient_tensors(), cluster.partitioner
+    return 2 * (len(sizes) if cut is None else sum(len(cut.cut(size)) for size in sizes))
+
+
 def expected(stop: Stop, rules: AnyRules, workload: Workload, workers: int) -> int:
     """How many gradients a run takes, about; 0 where nothing but time ends it."""
     each = workers
     if isinstance(rules, Rules):
         each = max(rules.needed, rules.tokens, 1)
-    elif isinstance(rules, Reducing):
+    elif isinstance(rules, Reducing | Summing):
         each = workers * rules.micro_batches
     counts = [] if stop.global_steps is None else [stop.global_steps * each]
     counts += [] if stop.examples is None else [stop.examples // workload.batch_size]

@@ -31,6 +31,7 @@ from varsim.cluster.flat import (
     mesh,
     replicas,
     sharing,
+    sums,
     walk,
     worker,
 )
@@ -38,7 +39,7 @@ from varsim.cluster.flat import (
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
-_REDUCING: Final = (walk, replicas)
+_REDUCING: Final = (walk, sums, replicas)
 _MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *_REDUCING, decoding)
 # What is called from outside, and so kept in the cache.
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (

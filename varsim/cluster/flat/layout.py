@@ -143,8 +143,14 @@ Floats: TypeAlias = list[float]
     FORESEEN,  # whether it is known when a reduction ends as all have joined it
     READ_EVERY,  # steps from one read of all copies to the next; 0: they are mirrored
     WRITES_BACK,  # whether copies become what was read
+    PIECES,  # that servers add up: of how many workers each is in its sum; 0: there are none
+    PIECE_COUNT,
+    PUSHES,  # sends of each worker and piece, and of each piece and worker
+    PULLS,
+    SENDS_EARLY,  # whether they are pushed as they are ready
+    PIECES_BY,  # pieces that are ready, of each bucket and those before
     SCALARS,
-) = range(56, 128)
+) = range(56, 134)
 
 # A worker.
 (
@@ -191,6 +197,7 @@ Floats: TypeAlias = list[float]
 REPLICA = OWN
 UPDATE, BATCHES_LEFT, DEADLINE, OFFERED, _, LAST_OFFERED, AT_BUCKET = range(7)
 STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, JOINED_AT, CONTAINED, MOMENTS = range(7, 14)
+SUMS_LEFT = CONTAINED  # of pieces, that servers add up
 # How a bucket is all-reduced: for each rank where its sends begin and end, and its receipts; the
 # overhead at the end of it (ns).
 RANKS_SENDS, PLAN_OVERHEAD, PLAN = range(3)
@@ -200,6 +207,11 @@ FIRST_SEND, AFTER_SENDS, RECEIPTS_OF, OF_RANK = range(4)
 # each with how long it is held (ns).
 TIMES_SENT, TARGET_RANK, NEEDS, NEEDS_MORE, TURN, PLAIN, ADDING = range(7)
 SEND_REALS, CROSSED, SEND_LATENCY, AHEAD, RELAYED_ON, SEND = range(7, 13)
+# The same of a piece that a worker pushes, or pulls: the next in line of its connection; its
+# number; one more than the rank that pulls it (0: it is pushed); its connection, which has the
+# first and the last of its line, and the first is on the links.
+NEXT_SEND_IN_LINE, PIECE, PULLER, CONNECTION_OF_SEND = range(4)
+FIRST_IN_LINE, LAST_IN_LINE, SENDER = range(3)
 # A first-come link: when it is free (ns), messages, and what has passed it and was relayed, in
 # `reals`.
 FREE_AT, PASSED_BY, PASSED_REALS, PLAIN_LINK = range(4)
@@ -319,7 +331,10 @@ STALENESS, READ_FROM_OUTSIDE = -7, -8
     MESSAGE_ADDED,
     # Replicas have met, but for the last to come, which has gone on.
     ALL_HAVE_MET,
-) = range(40)
+    # Pieces of a worker's gradient are ready; it has all sums.
+    PIECES_READY,
+    SUMS_THERE,
+) = range(42)
 BITS = 6  # an event is whom it is for, and its kind in so many bits
 KINDS = (1 << BITS) - 1
 

@@ -4,12 +4,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start, update_times
 from varsim.cluster.flat.building import Building, Ints, NotCoveredError
 from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.compiled import Code
-from varsim.cluster.flat.reducing import Reading, Reducing
+from varsim.cluster.flat.reducing import Reading, Reducing, Summing
 from varsim.cluster.flat.reductions import of_copies, of_gradients
 from varsim.cluster.flat.replicas import let_end, reduce_on
 from varsim.cluster.flat.run import FlatRun
@@ -33,8 +34,6 @@ class ReducedRun(FlatRun):
             self._reductions = of_copies(cluster, workload, workers)
         else:
             self._reductions = of_gradients(cluster, workload, workers, rules)
-            if rules.drop is not None and rules.micro_batches > BLOCK // 4:
-                raise NotCoveredError("too many micro-batches may be given up")
         self._foreseen = not self._reductions.reason_against
         fair = cluster.network.sharing == "fair"
         self._walks = FlatWalks(self._reductions, workers, fair=fair)
@@ -43,17 +42,13 @@ class ReducedRun(FlatRun):
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
         m, rules, reductions = building.scalars, self._rules, self._reductions
         m[at.STRATEGY], m[at.ROW] = at.MIRRORED, at.NEXT + 1
-        m[at.MICRO_BATCHES], m[at.THRESHOLD] = 1, at.FOREVER
         if isinstance(rules, Reading):
+            m[at.MICRO_BATCHES], m[at.THRESHOLD] = 1, at.FOREVER
             m[at.READ_EVERY], m[at.WRITES_BACK] = rules.every, rules.write_back
             m[at.NEXT_LOOK], m[at.SLOWEST_COUNT] = NEVER, self._workers
             m[at.RING] = building.room(self._workers)
         else:
-            m[at.MICRO_BATCHES] = rules.micro_batches
-            if rules.drop is not None:
-                m[at.PASSED_OVER] = rules.micro_batches
-                m[at.THRESHOLD] = min(round(rules.drop.threshold * 1e9), at.FOREVER)
-                m[at.BREAKS_OFF] = rules.drop.check == "preempt"
+            lay_out_batches(m, rules)
         self._parts = 4 * self._transfers  # whatever may pass at a moment
         m[at.FORESEEN] = self._foreseen
         reals.append(0.0)  # no address is 0
@@ -67,12 +62,7 @@ class ReducedRun(FlatRun):
                 m[at.PACE] = len(reals)
                 reals.append(reductions.pace)
         m[at.PLANS] = building.add(np.stack((plans, reductions.overheads), axis=1))
-        replicas = np.zeros((self._workers, at.MOMENTS + reductions.number), dtype=np.int64)
-        replicas[:, at.JOINED_AT] = -1
-        replicas[:, at.SEEN] = 1
-        replicas[:, at.UPDATE] = update_times(self._cluster, self._workers)
-        workers[:, at.REPLICA] = building.size + replicas.shape[1] * np.arange(self._workers)
-        building.add(replicas)
+        lay_out_replicas(building, workers, reductions.number, self._cluster)
 
     def _see_to(self, code: Code) -> None:
         """Say when a reduction that all have joined ends for each rank."""
@@ -97,3 +87,25 @@ class ReducedRun(FlatRun):
         entries = [None if entry < 0 else entry for entry in self._joined()]
         bucket, computed = int(self._m[at.BUCKET]), int(self._m[at.COMPUTED_BY])
         return self._reductions.carried(bucket, entries, end, computed)
+
+
+def lay_out_batches(m: Ints, rules: Reducing | Summing) -> None:
+    """Say how many micro-batches a step has, and when the rest of them is given up."""
+    m[at.MICRO_BATCHES], m[at.THRESHOLD] = rules.micro_batches, at.FOREVER
+    if rules.drop is None:
+        return
+    if rules.micro_batches > BLOCK // 4:
+        raise NotCoveredError("too many micro-batches may be given up")
+    m[at.PASSED_OVER] = rules.micro_batches
+    m[at.THRESHOLD] = min(round(rules.drop.threshold * 1e9), at.FOREVER)
+    m[at.BREAKS_OFF] = rules.drop.check == "preempt"
+
+
+def lay_out_replicas(building: Building, workers: Ints, moments: int, cluster: Cluster) -> None:
+    """Lay out what replicas have besides, each with room for so many moments."""
+    replicas = np.zeros((len(workers), at.MOMENTS + moments), dtype=np.int64)
+    replicas[:, at.JOINED_AT] = -1
+    replicas[:, at.SEEN] = 1
+    replicas[:, at.UPDATE] = update_times(cluster, len(workers))
+    workers[:, at.REPLICA] = building.size + replicas.shape[1] * np.arange(len(workers))
+    building.add(replicas)

@@ -22,6 +22,17 @@ class Reducing(NamedTuple):
     drop: DropCompute | None = None
 
 
+class Summing(NamedTuple):
+    """Gradients of so many micro-batches are added up, and those of all workers by servers.
+
+    Parts of tensors are pushed, summed and pulled (PushPull). `overlap`, `drop`: as of Reducing.
+    """
+
+    micro_batches: int = 1
+    overlap: bool = False
+    drop: DropCompute | None = None
+
+
 class Reading(NamedTuple):
     """Workers have copies of their own, which are read after every so many steps of theirs.
 
@@ -35,4 +46,4 @@ class Reading(NamedTuple):
     broadcasts: bool
 
 
-AnyRules: TypeAlias = Rules | Reducing | Reading
+AnyRules: TypeAlias = Rules | Reducing | Summing | Reading

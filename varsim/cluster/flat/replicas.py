@@ -20,6 +20,13 @@ from varsim.cluster.flat.books import (
 from varsim.cluster.flat.bounded import slowest_moves
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of
+from varsim.cluster.flat.sums import (
+    await_sums,
+    begin_pushing,
+    piece_arrives,
+    piece_passes,
+    push_pieces,
+)
 from varsim.cluster.flat.walk import (
     begin_walk,
     enter_walk,
@@ -46,11 +53,17 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
         m[at.HOLE], m[at.NOW] = 1, now
         kind, who = what & at.KINDS, what >> at.BITS
         if kind == at.MESSAGE_PASSES:
-            message_passes(m, reals, heap, who)
+            if m[at.PIECES]:
+                piece_passes(m, reals, heap, who)
+            else:
+                message_passes(m, reals, heap, who)
         elif kind == at.FLOWS_PASS:
             messages_pass(m, reals, heap)
         elif kind == at.MESSAGE_ARRIVES:
-            message_arrives(m, reals, heap, who)
+            if m[at.PIECES]:
+                piece_arrives(m, reals, heap, who)
+            else:
+                message_arrives(m, reals, heap, who)
         elif kind == at.MESSAGE_LEAVES:
             message_leaves(m, reals, heap, who)
         elif kind == at.MESSAGE_COMES:
@@ -81,8 +94,14 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             m[r + at.STREAM_DONE] = 1
             if m[r + at.SEEN]:
                 update_copy(m, reals, log, heap, who)
+        elif kind == at.PIECES_READY:
+            push_pieces(m, reals, heap, who)
+        elif kind == at.SUMS_THERE:
+            has_sums(m, reals, log, heap, who)
         elif kind == at.CAUGHT_UP:
-            if m[m[who + at.REPLICA] + at.STREAM_DONE]:
+            if m[at.PIECES]:
+                await_sums(m, log, who)
+            elif m[m[who + at.REPLICA] + at.STREAM_DONE]:
                 update_copy(m, reals, log, heap, who)
             else:
                 await_stream(m, who)
@@ -128,7 +147,7 @@ def compute_next(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     span(m, log, w, min(done, m[r + at.DEADLINE]) if m[at.BREAKS_OFF] else done, _COMPUTE)
     if m[at.READ_EVERY]:
         leave_for_later(m, gradient)
-    if left > 1 or m[at.OVERLAPS] == 0:
+    if left > 1 or m[at.OVERLAPS] == 0 or m[at.BREAKS_OFF]:
         put(m, heap, m[w + at.READY], w << at.BITS | at.COMPUTED)
         return
     offer(m, w, gradient)
@@ -174,7 +193,10 @@ def offer(m: Ints, w: int, gradient: int) -> None:
 
 
 def exchange(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
-    """Its gradients are all-reduced: by its stream meanwhile, or by itself."""
+    """Its gradients are all-reduced: by servers, its stream meanwhile, or by itself."""
+    if m[at.PIECES]:
+        begin_pushing(m, log, heap, w)
+        return
     r = m[w + at.REPLICA]
     m[r + at.AT_BUCKET], m[r + at.STREAM_DONE] = 0, 0
     m[r + at.SEEN] = 1 - m[at.OVERLAPS]
@@ -276,10 +298,23 @@ def has_sent(m: Ints, log: Ints, w: int) -> None:
     begun, now = m[at.MOVED_AT], m[at.NOW]
     m[at.SENDING_TIME] += now - begun
     m[at.HIDDEN_TIME] += max(0, min(now, m[m[w + at.GRADIENT] + at.COMPUTED_AT]) - begun)
-    if m[at.RECORDS_SENDS] and now > begun:
+    note_sent(m, log, w, begun)
+
+
+def note_sent(m: Ints, log: Ints, w: int, begun: int) -> None:
+    """Write down what a worker sent beside computation, from then to now."""
+    if m[at.RECORDS_SENDS] and m[at.NOW] > begun:
         note(m, log, begun, at.SENT)
-        note(m, log, now, at.SENT)
+        note(m, log, m[at.NOW], at.SENT)
         note(m, log, m[w + at.MARK] + (m[w + at.ITERATION] << PHASE_BITS) + _WRITE, at.SENT)
+
+
+def has_sums(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """A replica has the sums of all pieces."""
+    span(m, log, w, m[at.NOW], m[w + at.PHASE])
+    if m[at.SENDS_EARLY]:
+        note_sent(m, log, w, m[m[w + at.REPLICA] + at.MOMENTS])
+    update_copy(m, reals, log, heap, w)
 
 
 def update_copy(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:

@@ -288,7 +288,7 @@ class FlatRun(ABC):
         pending[:, at.OUTCOME] = Outcome.PENDING
         rows.take_gradients(pending.T)
         links, sent = self._carried(workers, marks, end)
-        sends = _sends(marks)
+        sends, unseen = _sends(marks), m[at.SENDING_TIME] and not m[at.HIDDEN_TIME]
         return Trace(
             strategy=label,
             replication=self._replication,
@@ -307,7 +307,7 @@ class FlatRun(ABC):
             sent=sent,
             sending=m[at.SENDING_TIME],
             hidden=m[at.HIDDEN_TIME],
-            send_rows=(sends if m[at.HIDDEN_TIME] else Rows(len(Span._fields))).by(0, number),
+            send_rows=(Rows(len(Span._fields)) if unseen else sends).by(0, number),
             heap_events=m[at.NUMBER],
             gradients_evaluated=m[at.EVALUATED],
             gradients_aggregated=m[at.AGGREGATED],

@@ -90,6 +90,12 @@ def pass_on(m: Ints, reals: Floats, heap: Ints, k: int, send: int, turn: int) ->
 
 
 def message_passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
+    """A message has passed its links, but for the pace it has."""
+    count_passed(m, reals, message)
+    leave_at_its_pace(m, reals, heap, message)
+
+
+def count_passed(m: Ints, reals: Floats, message: int) -> None:
     """A message has passed its links (Bookings.passed)."""
     m[message + at.NTH_MESSAGE] = 0
     send = m[message + at.SENT_AS]
@@ -100,7 +106,6 @@ def message_passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
         reals[m[link + at.PASSED_REALS]] += size
         if m[send + at.RELAYED_ON] >> hop & 1:
             reals[m[link + at.PASSED_REALS] + 1] += size
-    leave_at_its_pace(m, reals, heap, message)
 
 
 def messages_pass(m: Ints, reals: Floats, heap: Ints) -> None:

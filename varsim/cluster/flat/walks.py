@@ -1,7 +1,9 @@
-"""Flat form of all-reduces message by message: links, and what each rank sends over them."""
+"""Flat form of exchanges message by message: links, and what is sent over them."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,22 +19,42 @@ from varsim.cluster.flat.network import (
     relayed_on,
 )
 from varsim.cluster.flat.reductions import Reductions, carried
-from varsim.cluster.link import Booking, Link
+from varsim.cluster.link import Booking, Link, Route
 from varsim.cluster.trace import LinkRow
+from varsim.cluster.transport import Network
 
 
-class FlatWalks:
-    """Messages of all-reduces, laid out in memory; what links have carried when a run is over."""
+class Sent(Protocol):
+    """A message that is sent again and again."""
 
-    def __init__(self, reductions: Reductions, workers: int, *, fair: bool) -> None:
-        self._network, self._plans = reductions.network, reductions.plans
-        self._workers, self._fair = workers, fair
-        self._sends: dict[int, Send] = {}  # by address
+    @property
+    def route(self) -> Route:
+        """The links that it crosses."""
+
+    @property
+    def size(self) -> float:
+        """In bytes."""
+
+
+S = TypeVar("S", bound=Sent)
+
+
+class FlatMessages(ABC, Generic[S]):
+    """Messages, laid out in memory; what links have carried when a run is over."""
+
+    def __init__(self, network: Network, workers: int, *, fair: bool) -> None:
+        self._network, self._workers, self._fair = network, workers, fair
+        self._sends: dict[int, S] = {}  # by address
         self._links: dict[Link, int] = {}
         self._messages = range(0)  # addresses
 
-    def lay_out(self, building: Building, reals: list[float], messages: int) -> list[int]:
-        """Lay out all, with room for so many messages at a time; where the plans are."""
+    @property
+    @abstractmethod
+    def _all(self) -> Sequence[S]:
+        """All that are ever sent."""
+
+    def _lay_out_links(self, building: Building, reals: list[float], messages: int) -> None:
+        """Lay out links, and room for so many messages at a time."""
         m = building.scalars
         m[at.SEND_SIZE], size = at.SEND + 2 * self._hops, at.PASSING + self._hops
         crossed = list(dict.fromkeys(link for send in self._all for link in send.route))
@@ -46,12 +68,11 @@ class FlatWalks:
             for link in crossed:
                 self._links[link] = building.add([0, 0, len(reals)])
                 reals += [0.0, 0.0]
-        m[at.WALKS] = building.room(2 * self._workers * at.MEMBER)
         m[at.FREE_MESSAGE] = pool(building, messages + 1, size)
         self._messages = range(m[at.FREE_MESSAGE], building.size, size)
-        longest = max(link.hold(send.size) for send in self._all for link in send.route)
+        holds = (link.hold(send.size) for send in self._all for link in send.route)
+        longest = max(holds, default=0)
         check_sums(longest * messages)
-        return [self._plan(building, plan, reals) for plan in self._plans]
 
     def carried(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
@@ -79,33 +100,11 @@ class FlatWalks:
         return carried(self._network, end)
 
     @cached_property
-    def _all(self) -> list[Send]:
-        return [send for plan in self._plans for own in plan.sends for send in own]
-
-    @cached_property
     def _hops(self) -> int:
         return max(len(send.route) for send in self._all)
 
-    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
-        connections, sends, ranks = list[int](), list[int](), list[int]()
-        crossed = [
-            self._crossed(building.size, connections, send, reals)
-            for own in plan.sends
-            for send in own
-        ]
-        building.add(connections)
-        hops = iter(crossed)
-        for own, receipts in zip(plan.sends, plan.receipts, strict=True):
-            first = building.size + len(sends)
-            for send in own:
-                self._sends[building.size + len(sends)] = send
-                sends += self._send(send, next(hops), reals)
-            ranks += [first, building.size + len(sends), receipts]
-        building.add(sends)
-        return building.add(ranks)
-
     def _crossed(
-        self, first: int, connections: list[int], send: Send, reals: list[float]
+        self, first: int, connections: list[int], send: S, reals: list[float]
     ) -> list[int]:
         """The links that a message crosses, or on fair ones its connection, kept from `first` on.
 
@@ -128,10 +127,51 @@ class FlatWalks:
             place += at.CONNECTION + len(route)
         return [place]
 
+    def _record(
+        self, said: Sequence[int], route: Route, size_at: int, crossed: Sequence[int]
+    ) -> list[int]:
+        """What is `said` of a message, and what of its links; its size is in `reals`."""
+        ahead, latency = route[0].overhead if route else 0, sum(link.latency for link in route)
+        more = [size_at, len(route), latency, ahead, relayed_on(route)]
+        return [*said, *more, *crossed, *[0] * (2 * self._hops - len(crossed))]
+
+
+class FlatWalks(FlatMessages[Send]):
+    """Messages of all-reduces."""
+
+    def __init__(self, reductions: Reductions, workers: int, *, fair: bool) -> None:
+        super().__init__(reductions.network, workers, fair=fair)
+        self._plans = reductions.plans
+
+    def lay_out(self, building: Building, reals: list[float], messages: int) -> list[int]:
+        """Lay out all, with room for so many messages at a time; where the plans are."""
+        self._lay_out_links(building, reals, messages)
+        building.scalars[at.WALKS] = building.room(2 * self._workers * at.MEMBER)
+        return [self._plan(building, plan, reals) for plan in self._plans]
+
+    @cached_property
+    def _all(self) -> list[Send]:
+        return [send for plan in self._plans for own in plan.sends for send in own]
+
+    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
+        connections, sends, ranks = list[int](), list[int](), list[int]()
+        crossed = [
+            self._crossed(building.size, connections, send, reals)
+            for own in plan.sends
+            for send in own
+        ]
+        building.add(connections)
+        hops = iter(crossed)
+        for own, receipts in zip(plan.sends, plan.receipts, strict=True):
+            first = building.size + len(sends)
+            for send in own:
+                self._sends[building.size + len(sends)] = send
+                sends += self._send(send, next(hops), reals)
+            ranks += [first, building.size + len(sends), receipts]
+        building.add(sends)
+        return building.add(ranks)
+
     def _send(self, send: Send, hops: list[int], reals: list[float]) -> list[int]:
-        route = send.route
-        ahead = route[0].overhead if route else 0
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
-        said += [send.adding, len(reals), len(route), sum(link.latency for link in route)]
         reals.append(send.size)
-        return [*said, ahead, relayed_on(route), *hops, *[0] * (2 * self._hops - len(hops))]
+        return self._record([*said, send.adding], send.route, len(reals) - 1, hops)
