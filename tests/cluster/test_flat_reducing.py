@@ -177,7 +177,6 @@ def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "strategy",
     [
-        {"collective": "push_pull"},
         {"overlap": "forward"},
         {"sharding": "gradients"},
     ],

@@ -59,12 +59,12 @@ for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`, `sharing`, `hub`, `mesh`; per strategy
 `asynchronous`, `bounded`, `accumulators`, `cutoff`; of all-reduces `replicas`, with a loop of its
-own, `walk` and `sums`) take what they need of (m, reals, log, heap), in this order, and are written in the
-part of Python that numba compiles: integers, indices, no objects, nothing that allocates; and no
-circles of calls, whose machine code cannot be kept. `compiled` makes it; tests interpret them. The
-loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees to, and
-goes on; and after so much work (PATIENCE), as signals and other threads wait while machine code
-runs. Where more transfers than expected are left behind (CROWDED), the run begins anew.
+own, `walk` and `sums`) take what they need of (m, reals, log, heap), in this order, and are written
+in the part of Python that numba compiles: integers, indices, no objects, nothing that allocates;
+and no circles of calls, whose machine code cannot be kept. `compiled` makes it; tests interpret
+them. The loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees
+to, and goes on; and after so much work (PATIENCE), as signals and other threads wait while machine
+code runs. Where more transfers than expected are left behind (CROWDED), the run begins anew.
 
 **A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
 `core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another
