@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import pytest
@@ -68,6 +69,14 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     **tying.CLUSTERS,
     "overheads": {"overheads": {"first_iteration": 0.001}, "optimizer_time": 0.001},
 }
+LAW = {"kind": "exponential", "mean": 0.002}
+UPDATES: list[dict[str, Any]] = [
+    {},
+    {"server_update": {"time": {"kind": "constant", "value": 0.001}}},
+    {"server_update": {"rate": 3000.0, "threads": 2}},
+    {"server_update": {"time": LAW, "rate": 6000.0}},
+    {"server_update": {"time": LAW, "threads": 3}},
+]
 DROP: dict[str, Any] = {"micro_batches": 3, "drop_compute": {"threshold": 0.011}}
 STRATEGIES: list[dict[str, Any]] = [
     {},
@@ -126,6 +135,7 @@ def drawn(seed: int) -> Scenario:
                 for one, value in also.items()
                 if one == key
             }
+        cluster |= source.choice(UPDATES)
         network = source.choice(list(NETWORKS))
         stop = {"global_steps": source.randint(1, 6)}
         if source.random() < 0.3:
@@ -148,6 +158,8 @@ def compare_drawn(seeds: Iterable[int], *, interpreted: bool) -> Counter[str]:
         seen["several servers"] += cluster.parameter_servers > 1
         seen["partitioner"] += cluster.partitioner is not None
         seen["overlap"] += strategy.overlaps
+        update = cluster.server_update
+        seen["random updates"] += update is not None and update.is_random
         seen["drop"] += strategy.drop_compute is not None
     return seen
 
@@ -157,6 +169,7 @@ def test_random_scenarios_are_the_same() -> None:
 
     assert min(seen["star"], seen["several servers"], seen["overlap"]) > 10, seen
     assert min(seen["racks"], seen["nodes"], seen["ring"], seen["drop"]) > 2, seen
+    assert seen["random updates"] > 5, seen
 
 
 @pytest.mark.slow
@@ -173,8 +186,8 @@ def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
     strategy: dict[str, Any], network: str
 ) -> None:
     for number, servers in enumerate(SERVERS.values()):
-        for also in CLUSTERS.values():
-            cluster = {**servers, **also}
+        for also, update in product(CLUSTERS.values(), (UPDATES[0], UPDATES[1 + number])):
+            cluster = {**servers, **also, **update}
             if strategy.get("overlap"):
                 cluster["backward_share"] = 0.5
             for events in range(1 + number, 300, 83):
@@ -191,6 +204,8 @@ def test_it_draws_again_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     law = {"kind": "exponential", "mean": 0.01}
     for strategy in STRATEGIES[:4]:
         compare(tied(strategy, "racks", {"global_steps": 150}, compute=law))
+        update = {"server_update": {"time": LAW}, **SERVERS["parts"]}
+        compare(tied(strategy, "racks", {"global_steps": 150}, compute=law, **update))
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
@@ -199,6 +214,8 @@ def test_machine_code_gives_the_same() -> None:
         for network in NETWORKS:
             for servers in SERVERS.values():
                 compare(tied(strategy, network, **servers), interpreted=False)
+        for update in UPDATES:
+            compare(tied(strategy, **SERVERS["parts"], **update), interpreted=False)
 
 
 @pytest.mark.parametrize("few", [1, 7, 1000])
@@ -212,8 +229,7 @@ def test_it_is_the_same_however_often_the_loop_is_left(
 
 
 def test_what_is_not_covered_is_told() -> None:
-    """Times of servers, fair links, and messages that are stored on the way."""
-    update = tied({}, server_update={"time": {"kind": "constant", "value": 0.001}})
+    """Fair links, and messages that are stored on the way."""
     fair = tying.tied({"collective": "push_pull"})
     links = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "latency": 0.0}
     stored = {
@@ -223,7 +239,6 @@ def test_what_is_not_covered_is_told() -> None:
         "forwarding": "store_and_forward",
     }
     reasons = {
-        "servers need time for sums of gradients (server_update)": update,
         "pieces of gradients share links fairly": fair,
         "the network forwards with store_and_forward": tying.tied(
             {"collective": "push_pull"}, network=stored

@@ -2,7 +2,7 @@
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
 say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, where
-their recurrence holds or links cut through, or of servers that add gradients up in no time, over
+their recurrence holds or links cut through, or of servers that add gradients up over
 first-come links (`uncovered` says why not). The trace is equal to
 that of the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to
 end (a deadlock, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
@@ -47,8 +47,9 @@ order, and that is the rule for whoever changes one of them:
    be added, one for that. Who is done with an all-reduce puts in its own.
 11. Who sends pieces of a gradient to servers that add them up puts in one event for each moment at
     which some are ready, as it begins to compute the last micro-batch, then one for the end of
-    that. A piece, or its sum, is a message; the next of its connection sets off once it has passed.
-    What comes last to a sum has it set off to each worker, by rank; who has all sums puts in one.
+    that. Where adding a piece takes a server time, each puts in one for the end of it. A piece, or
+    its sum, is a message; the next of its connection sets off once it has passed. What comes last
+    to a sum has it set off to each worker, by rank; who has all sums puts in one.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns

@@ -51,8 +51,6 @@ def uncovered(
 
 def _unsummed(cluster: Cluster) -> str:
     """Why its sums of gradients are not for this engine; empty if they are."""
-    if cluster.server_update is not None:
-        return "servers need time for sums of gradients (server_update)"
     if cluster.network.sharing == "fair":
         return "pieces of gradients share links fairly"
     return ""

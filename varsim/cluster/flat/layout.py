@@ -148,9 +148,10 @@ Floats: TypeAlias = list[float]
     PUSHES,  # sends of each worker and piece, and of each piece and worker
     PULLS,
     SENDS_EARLY,  # whether they are pushed as they are ready
+    PIECE_QUEUES,  # the first queue of each piece's server, and the one after its last
     PIECES_BY,  # pieces that are ready, of each bucket and those before
     SCALARS,
-) = range(56, 134)
+) = range(56, 135)
 
 # A worker.
 (
@@ -331,10 +332,11 @@ STALENESS, READ_FROM_OUTSIDE = -7, -8
     MESSAGE_ADDED,
     # Replicas have met, but for the last to come, which has gone on.
     ALL_HAVE_MET,
-    # Pieces of a worker's gradient are ready; it has all sums.
+    # Pieces of a worker's gradient are ready; one is in its sum; a worker has all sums.
     PIECES_READY,
+    PIECE_ADDED,
     SUMS_THERE,
-) = range(42)
+) = range(43)
 BITS = 6  # an event is whom it is for, and its kind in so many bits
 KINDS = (1 << BITS) - 1
 

@@ -9,11 +9,13 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError
+from varsim.cluster.flat.queues import UpdateDraws, update_laws
 from varsim.cluster.flat.walks import FlatMessages
 from varsim.cluster.link import Route
 from varsim.cluster.network import network
-from varsim.cluster.push_pull import laid_out
+from varsim.cluster.push_pull import Layout, laid_out
 from varsim.cluster.slowdown import shares_of_compute
+from varsim.cluster.updating import ServerUpdate
 from varsim.values.workload import Workload
 
 
@@ -23,6 +25,31 @@ class _Sent(NamedTuple):
     piece: int
     line: int  # the number of its connection
     rank: int  # who pulls it; -1: it is pushed
+
+
+class FlatSums:
+    """Times that servers take for sums; equal servers with equal times are one queue."""
+
+    def __init__(self, update: ServerUpdate, layout: Layout, seed: int, replication: int) -> None:
+        self._update, self._layout = update, layout
+        each = [equal if update.is_random else 1 for equal in layout.counts]
+        self._firsts = np.cumsum([0, *each]).tolist()
+        laws = update_laws(update, seed, replication, self._firsts[-1])
+        self.draws = UpdateDraws(laws, 1)  # of an item at once
+
+    def lay_out(self, building: Building, reals: list[float]) -> None:
+        """The queues of all servers, the fixed times of pieces (s), and what is drawn at first."""
+        m, firsts, layout, number = building.scalars, self._firsts, self._layout, self._firsts[-1]
+        m[at.QUEUES], m[at.THREADS] = number, self._update.threads
+        m[at.LINES_AT] = building.room(number * self._update.threads)
+        servers = [piece.server for piece in layout.pieces]
+        m[at.PIECE_QUEUES] = building.add(
+            [firsts[place] for server in servers for place in (server, server + 1)]
+        )
+        m[at.FIXED] = len(reals)
+        for server, size, _ in layout.pieces:
+            reals += [self._update.fixed(size / layout.counts[server])] * number
+        self.draws.lay_out(building, reals)
 
 
 class FlatPieces(FlatMessages[_Sent]):
@@ -37,7 +64,7 @@ class FlatPieces(FlatMessages[_Sent]):
         used = network(Clock(), cluster.network)
         super().__init__(used, workers, fair=cluster.network.sharing == "fair")
         places = [used.routing.worker(rank) for rank in range(workers)]
-        layout = laid_out(cluster, workload, used.routing)
+        self.layout = layout = laid_out(cluster, workload, used.routing)
         moments = layout.moments(overlap=overlap)
         self.shares = shares_of_compute(cluster, [share for share, _ in moments])
         self._ready = [len(group) for _, group in moments]

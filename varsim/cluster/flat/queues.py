@@ -1,9 +1,9 @@
 """Flat form of the request queues of parameter servers, and of their updates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,10 +13,46 @@ from varsim.cluster.flat.building import Building
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.placement import traffic_per_port
 from varsim.cluster.request_queue import hold, queue_columns
+from varsim.cluster.updating import ServerUpdate
 from varsim.values.stream import stream
 from varsim.values.workload import Workload
 
+UpdateLaws: TypeAlias = list[Iterator[float] | None]
+
 _NONE = -1  # the hold of what a server has nothing of
+
+
+class UpdateDraws:
+    """Draws of server updates, for so many items at once: laid out in memory, and more of them."""
+
+    def __init__(self, laws: Iterable[Iterator[float] | None], items: int) -> None:
+        self._laws, self._items = [law for law in laws if law is not None], items
+
+    def lay_out(self, building: Building, reals: list[float]) -> None:
+        """Add the first draws of every queue."""
+        if not self._laws:
+            return
+        number, m = len(self._laws), building.scalars
+        m[at.MOST_DRAWN] = most = 2 * self._items + 256
+        m[at.DRAWS_AT] = building.room(number)
+        m[at.DRAWN_AT] = len(reals)
+        reals += [drawn for law in self._laws for drawn in islice(law, int(most))]
+
+    def refill(self, m: Any, reals: Any) -> None:
+        """Draw more for the queues that have few draws left."""
+        most = int(m[at.MOST_DRAWN])
+        for number, law in enumerate(self._laws):
+            used, first = int(m[m[at.DRAWS_AT] + number]), int(m[at.DRAWN_AT]) + number * most
+            if used > most - self._items:
+                left = list(reals[first + used : first + most])
+                reals[first : first + most] = left + list(islice(law, used))
+                m[m[at.DRAWS_AT] + number] = 0
+
+
+def update_laws(update: ServerUpdate, seed: int, replication: int, number: int) -> UpdateLaws:
+    """The times that so many queues take, as they are drawn; None: they are not."""
+    name = partial(stream, seed, replication, "server update")
+    return [update.draws(queue, partial(name, queue)) for queue in range(number)]
 
 
 class FlatQueues:
@@ -36,18 +72,15 @@ class FlatQueues:
         self._overheads = cluster.overheads or Overheads()
         self._update, self._trained = cluster.server_update, trained
         self._there = cluster.overheads is not None or cluster.server_update is not None
-        self._laws: list[Iterator[float]] = []
+        laws: UpdateLaws = []
+        self.draws = UpdateDraws(laws, len(trained))
         if not self._there:
             return
         sizes, ratios = traffic_per_port(workload, cluster), workload.gradient_ratios()
         self._columns, self._pushed = queue_columns(self._update, sizes, ratios)
         if self._update is not None:
-            name = partial(stream, seed, replication, "server update")
-            laws = [
-                self._update.draws(number, partial(name, number))
-                for number in range(len(self._pushed))
-            ]
-            self._laws = [law for law in laws if law is not None]
+            laws = update_laws(self._update, seed, replication, len(self._pushed))
+        self.draws = UpdateDraws(laws, len(trained))
 
     def lay_out(self, building: Building, reals: list[float]) -> None:
         """The queues, what a row has more for them, and fixed times of updates (s)."""
@@ -78,23 +111,3 @@ class FlatQueues:
         reals += [
             self._update.fixed(own[variable]) for variable in self._trained for own in self._pushed
         ]
-
-    def draw(self, building: Building, reals: list[float]) -> None:
-        """Add the first draws of every queue."""
-        if not self._laws:
-            return
-        number, m = len(self._laws), building.scalars
-        m[at.MOST_DRAWN] = most = 2 * len(self._trained) + 256
-        m[at.DRAWS_AT] = building.room(number)
-        m[at.DRAWN_AT] = len(reals)
-        reals += [drawn for law in self._laws for drawn in islice(law, int(most))]
-
-    def refill(self, m: Any, reals: Any) -> None:
-        """Draw more for the queues that have few draws left."""
-        most = int(m[at.MOST_DRAWN])
-        for number, law in enumerate(self._laws):
-            used, first = int(m[m[at.DRAWS_AT] + number]), int(m[at.DRAWN_AT]) + number * most
-            if used > most - len(self._trained):
-                left = list(reals[first + used : first + most])
-                reals[first : first + most] = left + list(islice(law, used))
-                m[m[at.DRAWS_AT] + number] = 0

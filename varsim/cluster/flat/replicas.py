@@ -21,6 +21,7 @@ from varsim.cluster.flat.bounded import slowest_moves
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of
 from varsim.cluster.flat.sums import (
+    add_piece,
     await_sums,
     begin_pushing,
     piece_arrives,
@@ -96,6 +97,8 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
                 update_copy(m, reals, log, heap, who)
         elif kind == at.PIECES_READY:
             push_pieces(m, reals, heap, who)
+        elif kind == at.PIECE_ADDED:
+            add_piece(m, reals, heap, who)
         elif kind == at.SUMS_THERE:
             has_sums(m, reals, log, heap, who)
         elif kind == at.CAUGHT_UP:

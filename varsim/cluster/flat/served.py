@@ -59,7 +59,7 @@ class ServedRun(FlatRun):
         hops = np.cumsum(sent[:, 3:])
         starts = building.room(int(hops[-1])) + np.concatenate(([0], hops[:-1]))
         workers[:, [at.PULL_STARTS, at.PUSH_STARTS]] = starts.reshape(-1, 2)
-        self._queues.draw(building, reals)
+        self._queues.draws.lay_out(building, reals)
         check_sums(building.largest * max([1.0, *reals]) * number * variables)
         if self._fair:
             self._network.lay_out_fairly(building, workers, reals, self._transfers)
@@ -67,7 +67,7 @@ class ServedRun(FlatRun):
 
     def _see_to(self, code: Code) -> None:
         """Draw more for the queues that have few draws left."""
-        self._queues.refill(self._m, self._reals)
+        self._queues.draws.refill(self._m, self._reals)
 
     def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
         if self._fair:

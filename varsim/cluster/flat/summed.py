@@ -6,7 +6,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import Building, Ints
 from varsim.cluster.flat.compiled import Code
-from varsim.cluster.flat.pieces import FlatPieces
+from varsim.cluster.flat.pieces import FlatPieces, FlatSums
 from varsim.cluster.flat.reduced import lay_out_batches, lay_out_replicas
 from varsim.cluster.flat.reducing import Summing
 from varsim.cluster.flat.replicas import reduce_on
@@ -25,6 +25,7 @@ class SummedRun(FlatRun):
         self._pieces = FlatPieces(
             start.cluster, start.workload, start.workers, overlap=rules.overlap
         )
+        self._sums: FlatSums | None = None  # where they take time
         self._transfers = _MESSAGES * self._pieces.servers + 1
 
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
@@ -38,10 +39,16 @@ class SummedRun(FlatRun):
         m[at.SENDS_EARLY] = self._rules.overlap
         reals += shares
         self._pieces.lay_out(building, reals, self._transfers * self._workers)
+        if self._cluster.server_update is not None:
+            layout = self._pieces.layout
+            self._sums = FlatSums(self._cluster.server_update, layout, *self._drawn_from)
+            self._sums.lay_out(building, reals)
         lay_out_replicas(building, workers, len(shares), self._cluster)
 
     def _see_to(self, code: Code) -> None:
-        """Its loop does all by itself."""
+        """Draw more for the servers that have few draws left."""
+        if self._sums is not None:
+            self._sums.draws.refill(self._m, self._reals)
 
     def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
         return self._pieces.carried(self._m, self._reals, end)

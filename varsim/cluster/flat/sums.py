@@ -4,6 +4,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import put, span
 from varsim.cluster.flat.hub import give_up
 from varsim.cluster.flat.layout import Floats, Ints
+from varsim.cluster.flat.links import update
 from varsim.cluster.flat.walk import count_passed, pass_on
 from varsim.cluster.trace import Phase
 
@@ -71,13 +72,24 @@ def piece_arrives(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
     give_up(m, at.FREE_MESSAGE, message)
     puller = m[send + at.PULLER]
     if puller == 0:
-        add_piece(m, reals, heap, m[send + at.PIECE])
+        come(m, reals, heap, m[send + at.PIECE])
         return
     w = m[at.WORKERS] + (puller - 1) * at.WORKER_SIZE
     left = m[w + at.REPLICA] + at.SUMS_LEFT
     m[left] -= 1
     if m[left] == 0:
         put(m, heap, m[at.NOW], w << at.BITS | at.SUMS_THERE)
+
+
+def come(m: Ints, reals: Floats, heap: Ints, piece: int) -> None:
+    """A piece of some worker is at its server, to be added."""
+    if m[at.THREADS] == 0:
+        add_piece(m, reals, heap, piece)
+        return
+    queues, end = m[at.PIECE_QUEUES] + 2 * piece, 0
+    for queue in range(m[queues], m[queues + 1]):
+        end = max(end, update(m, reals, queue, piece, m[at.NOW], -1))
+    put(m, heap, end, piece << at.BITS | at.PIECE_ADDED)
 
 
 def add_piece(m: Ints, reals: Floats, heap: Ints, piece: int) -> None:
