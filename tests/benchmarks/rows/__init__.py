@@ -33,6 +33,7 @@ GROUPS = (
         "A planner's day",
         "Whole commands, by the clock on the wall, machine code read from the cache.",
         day.rows,
+        long=True,
     ),
     Group(
         "simpy",
