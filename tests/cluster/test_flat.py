@@ -8,12 +8,15 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import tying
 from building import assert_same
 from invariants import drawing as anything
 from oracle import drawing as servers
+from tying import COMPILED, leave_often
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED, is_made
+from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -24,9 +27,7 @@ from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 from varsim.values.stream import stream, streams
 
-COMPILED = pytest.param(
-    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-)
+pytestmark = pytest.mark.usefixtures("compared_with_simpy")
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
 
@@ -76,12 +77,6 @@ def compare(scenario: Scenario, *, interpreted: bool = True) -> Counter[str]:
             seen["several, fair"] += run.scenario.cluster.parameter_servers > 1
             seen[run.scenario.cluster.network.kind + ", fair"] += 1
     return seen
-
-
-@pytest.fixture(autouse=True)
-def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compared with is the engine on SimPy."""
-    monkeypatch.setenv(ENGINE, "simpy")
 
 
 def test_random_scenarios_of_servers_are_the_same() -> None:
@@ -161,23 +156,11 @@ def test_bundled_scenarios_are_the_same(file: Path) -> None:
 
 
 def tied(strategy: dict[str, object], steps: int = 40, **cluster: object) -> Scenario:
-    """All times are whole milliseconds, and much happens at once."""
+    """The same with servers, and first-come links without latency."""
     network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.0, "sharing": "first_come"}
-    return Scenario.model_validate(
-        {
-            "name": "tied",
-            "seed": 5,
-            "cluster": {
-                "workers": 6,
-                "compute": {"kind": "constant", "value": 0.004},
-                "network": network,
-                **cluster,
-            },
-            "workload": {"problem": {"kind": "timing", "size": 2, "parts": 2}, "batch_size": 1},
-            "strategies": (strategy,),
-            "stop": {"global_steps": steps},
-        }
-    )
+    cluster = {"compute": {"kind": "constant", "value": 0.004}, "network": network, **cluster}
+    workload = {"problem": {"kind": "timing", "size": 2, "parts": 2}}
+    return tying.tied(strategy, {"global_steps": steps}, workload, **cluster)
 
 
 STRATEGIES: list[dict[str, object]] = [
@@ -262,10 +245,11 @@ def test_it_draws_again_and_makes_room(
 def test_it_is_the_same_however_often_the_loop_is_left(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signals are handled, and other threads run, whenever it is."""
-    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
+    left = leave_often(monkeypatch, few, advance)
     for strategy in STRATEGIES:
         assert compare(tied(strategy, parameter_servers=2, placement="round_robin"))
+        assert len(left) > 400 // few
+        left.clear()
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")

@@ -20,16 +20,11 @@ from varsim.cluster.flat.reduced import ReducedRun
 from varsim.cluster.flat.rules import ENGINE
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
-from varsim.study.engine import picks_fast, reason_against
+from varsim.study.engine import flat_run, picks_fast, reason_against
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 
-
-@pytest.fixture(autouse=True)
-def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compared with is the engine on SimPy."""
-    monkeypatch.setenv(ENGINE, "simpy")
-
+pytestmark = pytest.mark.usefixtures("compared_with_simpy")
 
 STRATEGIES: list[dict[str, Any]] = [
     {},
@@ -72,7 +67,9 @@ def compare_drawn(seeds: Iterable[int]) -> Counter[str]:
             scenario = times_only(drawn)
             in_arrays = isinstance(strategy, OnWrite | OnRead)
             if in_arrays and not reason_against(scenario, strategy):
-                by_event = isinstance(same_on_both(scenario, index)[0], ReducedRun)
+                same_on_both(scenario, index)
+                made = flat_run(scenario, strategy, 0, interpreted=True)
+                by_event = isinstance(made, ReducedRun)
                 seen["event by event" if by_event else strategy.kind] += 1
                 seen["overlap"] += strategy.overlaps
                 seen["buckets"] += getattr(strategy, "bucketing", None) is not None

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,38 +17,22 @@ import pytest
 import tying
 from invariants import drawing
 from pydantic import ValidationError
-from tying import CLUSTERS, same_on_both
+from tying import CLUSTERS, COMPILED, leave_often, same_on_both
 
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.reduced import ReducedRun
 from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import ENGINE
-from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import flat_run, machine_code_saves, picks_fast, reason_against
 from varsim.study.why.levers import times_only
 
-COMPILED = pytest.param(
-    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-)
+pytestmark = pytest.mark.usefixtures("compared_with_simpy")
 
 
-@pytest.fixture(autouse=True)
-def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compared with is the engine on SimPy."""
-    monkeypatch.setenv(ENGINE, "simpy")
-
-
-def compare(
-    scenario: Scenario, index: int = 0, events: int | None = None, *, interpreted: bool = True
-) -> Trace:
-    """Make a run on both engines, event by event."""
-    made, expected = same_on_both(scenario, index, events, interpreted=interpreted)
-    assert isinstance(made, ReducedRun)
-    return expected
+compare = partial(same_on_both, kind=ReducedRun)
 
 
 def met(seed: int) -> Scenario:
@@ -232,27 +217,12 @@ def test_machine_code_gives_the_same() -> None:
     compare(tied(DROPS[0], "apart"), interpreted=False)
 
 
-def count_calls(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """One more for every call of the loop, from now on."""
-    calls: list[None] = []
-
-    def counted(*memory: Any) -> None:
-        calls.append(None)
-        reduce_on(*memory)
-
-    code = {**INTERPRETED, reduce_on: counted}
-    monkeypatch.setattr("varsim.cluster.flat.run.INTERPRETED", code)
-    return calls
-
-
 @pytest.mark.parametrize("few", [1, 7, 1000])
 @pytest.mark.parametrize("network", ["racks", "fair"])
 def test_it_is_the_same_however_often_the_loop_is_left(
     network: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signals are handled, and other threads run, whenever it is."""
-    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
-    left = count_calls(monkeypatch)
+    left = leave_often(monkeypatch, few, reduce_on)
     for strategy in STRATEGIES:
         trace = compare(tied(strategy, network))
         assert len(left) > 0.9 * trace.heap_events // few  # some are not served before it ends
@@ -282,8 +252,7 @@ def test_copies_that_are_read_over_a_slow_link() -> None:
 
 def test_the_rates_of_a_mesh_count_as_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Setting them takes as long as many events."""
-    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", 100)
-    left = count_calls(monkeypatch)
+    left = leave_often(monkeypatch, 100, reduce_on)
     trace = compare(tied(STRATEGIES[2], "fair", workers=12))
 
     assert len(left) > 2 * trace.heap_events / 100

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -11,34 +12,19 @@ from typing import Any
 import pytest
 import tying
 from pydantic import ValidationError
-from tying import same_on_both
+from tying import COMPILED, leave_often, same_on_both
 
+from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.summed import SummedRun
-from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import flat_run, machine_code_saves, picks_fast, reason_against
 
-COMPILED = pytest.param(
-    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-)
+pytestmark = pytest.mark.usefixtures("compared_with_simpy")
 
 
-@pytest.fixture(autouse=True)
-def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compared with is the engine on SimPy."""
-    monkeypatch.setenv(ENGINE, "simpy")
-
-
-def compare(
-    scenario: Scenario, index: int = 0, events: int | None = None, *, interpreted: bool = True
-) -> Trace:
-    """Make a run on both engines."""
-    made, expected = same_on_both(scenario, index, events, interpreted=interpreted)
-    assert isinstance(made, SummedRun)
-    return expected
-
+compare = partial(same_on_both, kind=SummedRun)
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "star": {"kind": "star", "latency": 0.001},
@@ -222,10 +208,11 @@ def test_machine_code_gives_the_same() -> None:
 def test_it_is_the_same_however_often_the_loop_is_left(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Signals are handled, and other threads run, whenever it is."""
-    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
+    left = leave_often(monkeypatch, few, reduce_on)
     for strategy in STRATEGIES:
-        compare(tied(strategy, "racks"))
+        trace = compare(tied(strategy, "racks"))
+        assert len(left) > 0.9 * trace.heap_events // few  # some are not served before it ends
+        left.clear()
 
 
 def test_what_is_not_covered_is_told() -> None:

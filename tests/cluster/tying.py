@@ -1,17 +1,21 @@
-"""Runs of all-reduces in which much happens at once, on the engine for times alone and on SimPy."""
+"""Runs in which much happens at once, on the engine for times alone and on SimPy."""
 
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
+import pytest
 from building import assert_same
 
-from varsim.cluster.flat.local import LocalRun
-from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.engine import flat_run
 from varsim.study.simulation import Run, run_one
 
+COMPILED = pytest.param(
+    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+)
 CLUSTERS: dict[str, dict[str, Any]] = {
     "plain": {},
     "overheads": {
@@ -27,7 +31,12 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 }
 
 
-def tied(strategy: dict[str, Any], stop: dict[str, Any] | None = None, **cluster: Any) -> Scenario:
+def tied(
+    strategy: dict[str, Any],
+    stop: dict[str, Any] | None = None,
+    workload: dict[str, Any] | None = None,
+    **cluster: Any,
+) -> Scenario:
     """All times are whole milliseconds, and much happens at once; layers of 1, 2 and 3 ms."""
     network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.001, "sharing": "fair"}
     layers = tuple({"backward": 1.0, "size": 6.0 * size} for size in (2, 1, 3))
@@ -41,7 +50,10 @@ def tied(strategy: dict[str, Any], stop: dict[str, Any] | None = None, **cluster
                 "network": network,
                 **cluster,
             },
-            "workload": {"problem": {"kind": "timing"}, "layers": layers, "batch_size": 1},
+            "workload": {
+                "batch_size": 1,
+                **(workload or {"problem": {"kind": "timing"}, "layers": layers}),
+            },
             "strategies": ({"kind": "on_write", **strategy},),
             "stop": stop or {"global_steps": 5},
         }
@@ -49,11 +61,30 @@ def tied(strategy: dict[str, Any], stop: dict[str, Any] | None = None, **cluster
 
 
 def same_on_both(
-    scenario: Scenario, index: int = 0, events: int | None = None, *, interpreted: bool = True
-) -> tuple[FlatRun | MirroredRun | LocalRun, Trace]:
-    """Make a run on both engines, SimPy as chosen by the environment; of which kind it was."""
+    scenario: Scenario,
+    index: int = 0,
+    events: int | None = None,
+    *,
+    kind: type = object,
+    interpreted: bool = True,
+) -> Trace:
+    """Make a run on both engines, SimPy as chosen by the environment; on the other of this kind."""
     run, strategy = Run(scenario, index, scenario.seed % 3), scenario.strategies[index]
     expected = run_one(run, events=events)
     made = flat_run(scenario, strategy, run.replication, events, interpreted=interpreted)
+    assert isinstance(made, kind)
     assert_same(made.trace(strategy.label), expected)
-    return made, expected
+    return expected
+
+
+def leave_often(monkeypatch: pytest.MonkeyPatch, few: int, loop: Callable[..., None]) -> list[None]:
+    """The loop is left after so few events, as for signals; one more for every call of it."""
+    calls: list[None] = []
+
+    def counted(*memory: Any) -> None:
+        calls.append(None)
+        loop(*memory)
+
+    monkeypatch.setattr("varsim.cluster.flat.run._SLICE", few)
+    monkeypatch.setattr("varsim.cluster.flat.run.INTERPRETED", {**INTERPRETED, loop: counted})
+    return calls
