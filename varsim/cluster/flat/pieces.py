@@ -1,14 +1,13 @@
 """Flat form of pieces of gradients that servers add up: links, and what is pushed and pulled."""
 
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, NotCoveredError
+from varsim.cluster.flat.building import Building, Ints, NotCoveredError
 from varsim.cluster.flat.queues import UpdateDraws, update_laws
 from varsim.cluster.flat.walks import FlatMessages
 from varsim.cluster.link import Route
@@ -17,14 +16,6 @@ from varsim.cluster.push_pull import Layout, laid_out
 from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.updating import ServerUpdate
 from varsim.values.workload import Workload
-
-
-class _Sent(NamedTuple):
-    route: Route
-    size: float
-    piece: int
-    line: int  # the number of its connection
-    rank: int  # who pulls it; -1: it is pushed
 
 
 class FlatSums:
@@ -52,8 +43,8 @@ class FlatSums:
         self.draws.lay_out(building, reals)
 
 
-class FlatPieces(FlatMessages[_Sent]):
-    """Pieces on their way to servers, and their sums back.
+class FlatPieces(FlatMessages):
+    """Pieces on their way to servers, and their sums back, over first-come links.
 
     `shares` of a computation after which some are ready.
     """
@@ -62,8 +53,8 @@ class FlatPieces(FlatMessages[_Sent]):
         self, cluster: Cluster, workload: Workload, workers: int, *, overlap: bool
     ) -> None:
         used = network(Clock(), cluster.network)
-        super().__init__(used, workers, fair=cluster.network.sharing == "fair")
-        places = [used.routing.worker(rank) for rank in range(workers)]
+        super().__init__(used, workers, fair=False)
+        ranks = [used.routing.worker(rank) for rank in range(workers)]
         self.layout = layout = laid_out(cluster, workload, used.routing)
         moments = layout.moments(overlap=overlap)
         self.shares = shares_of_compute(cluster, [share for share, _ in moments])
@@ -71,48 +62,57 @@ class FlatPieces(FlatMessages[_Sent]):
         if self.shares[-1] != 1.0:
             raise NotCoveredError("the last of its gradient is ready before it is computed")
         self._pieces, self.servers = layout.pieces, len(layout.places)
-        up = [[used.route(one, place) for place in layout.places] for one in places]
-        down = [[used.route(place, one) for one in places] for place in layout.places]
-        self._pushes = [
-            _Sent(up[rank][server], size, piece, rank * self.servers + server, -1)
-            for rank in range(workers)
-            for piece, (server, size, _) in enumerate(layout.pieces)
-        ]
-        self._pulls = [
-            _Sent(down[server][rank], size, piece, (workers + rank) * self.servers + server, rank)
-            for piece, (server, size, _) in enumerate(layout.pieces)
-            for rank in range(workers)
-        ]
+        # Of connections, those to servers first.
+        self._routes = [used.route(rank, server) for rank in ranks for server in layout.places]
+        self._routes += [used.route(server, rank) for rank in ranks for server in layout.places]
+        self._lines = 0  # the address of the first connection
 
     def lay_out(self, building: Building, reals: list[float], messages: int) -> None:
         """Lay out all, with room for so many messages at a time."""
-        m, number = building.scalars, len(self._pieces)
-        self._lay_out_links(building, reals, messages)
-        m[at.PIECES], m[at.PIECE_COUNT] = building.room(number), number
-        m[at.PIECES_BY] = building.add(np.cumsum([0, *self._ready]))
-        lines = building.room(2 * self._workers * self.servers * at.SENDER)
-        sizes = len(reals)
-        reals += [piece.size for piece in self._pieces]
-        connections = list[int]()
-        first = building.size
-        crossed = [self._crossed(first, connections, send, reals) for send in self._all]
-        building.add(connections)
-        records = np.array(
-            [
-                self._record(
-                    [0, send.piece, send.rank + 1, lines + send.line * at.SENDER, 0, 0, 0],
-                    send.route,
-                    sizes + send.piece,
-                    hops,
-                )
-                for send, hops in zip(self._all, crossed, strict=True)
-            ]
+        m, pieces = building.scalars, self._pieces
+        most = [0.0] * self.servers  # the largest piece of each
+        for server, size, _ in pieces:
+            most[server] = max(most[server], size)
+        self._lay_out_links(
+            building,
+            reals,
+            messages,
+            [(route, most[line % self.servers]) for line, route in enumerate(self._routes)],
         )
-        m[at.PUSHES] = building.add(records)
-        m[at.PULLS] = m[at.PUSHES] + len(self._pushes) * int(m[at.SEND_SIZE])
-        places = range(m[at.PUSHES], building.size, m[at.SEND_SIZE])
-        self._sends = dict(zip(places, self._all, strict=True))
+        m[at.PIECES], m[at.PIECE_COUNT] = building.room(len(pieces)), len(pieces)
+        m[at.PIECES_BY] = building.add(np.cumsum([0, *self._ready]))
+        self._lines = building.room(len(self._routes) * at.SENDER)
+        sizes = len(reals)
+        reals += [piece.size for piece in pieces]
+        sends = self._records(sizes)
+        m[at.PUSHES] = building.add(sends)
+        m[at.PULLS] = m[at.PUSHES] + sends.size // 2
 
-    @cached_property
-    def _all(self) -> list[_Sent]:
-        return self._pushes + self._pulls
+    def _records(self, sizes: int) -> Ints:
+        """What is pushed, by rank and piece, then pulled, by piece and rank; `sizes` are there."""
+        both = np.mgrid[: self._workers, : len(self._pieces)]
+        turned = both.transpose(0, 2, 1)
+        ranks, numbers = np.concatenate((both.reshape(2, -1), turned.reshape(2, -1)), axis=1)
+        pulled = np.repeat((0, 1), both[0].size)
+        servers, piece_sizes, _ = (np.array(column) for column in zip(*self._pieces, strict=True))
+        lines = (ranks + pulled * self._workers) * self.servers + servers[numbers]
+        records: Ints = np.array([self._line(line) for line in range(len(self._routes))])[lines]
+        records[:, at.PIECE], records[:, at.SEND_REALS] = numbers, sizes + numbers
+        records[:, at.PULLER] = pulled * (ranks + 1)
+        bandwidths = np.full((len(self._routes), self._hops), np.inf)
+        for line, route in enumerate(self._routes):
+            bandwidths[line, : len(route)] = [link.bandwidth for link in route]
+        holds = np.rint(piece_sizes[numbers, np.newaxis] * 1e9 / bandwidths[lines])  # Link.hold
+        records[:, at.SEND + 1 :: 2] = holds
+        records[:, at.SEND + 1 : at.SEND + 2] += records[:, [at.AHEAD]]
+        return records
+
+    def _line(self, line: int) -> list[int]:
+        """What messages of a connection have in common."""
+        route = self._routes[line]
+        links = [number for link in route for number in (self._links[link], 0)]
+        return self._record([0, 0, 0, self._lines + line * at.SENDER, 0, 0, 0], route, 0, links)
+
+    def _sent(self, m: Any, send: int) -> tuple[Route, float]:
+        line = int(m[send + at.CONNECTION_OF_SEND]) - self._lines
+        return self._routes[line // at.SENDER], self._pieces[int(m[send + at.PIECE])].size

@@ -2,8 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -24,40 +23,33 @@ from varsim.cluster.trace import LinkRow
 from varsim.cluster.transport import Network
 
 
-class Sent(Protocol):
-    """A message that is sent again and again."""
-
-    @property
-    def route(self) -> Route:
-        """The links that it crosses."""
-
-    @property
-    def size(self) -> float:
-        """In bytes."""
-
-
-S = TypeVar("S", bound=Sent)
-
-
-class FlatMessages(ABC, Generic[S]):
+class FlatMessages(ABC):
     """Messages, laid out in memory; what links have carried when a run is over."""
 
     def __init__(self, network: Network, workers: int, *, fair: bool) -> None:
         self._network, self._workers, self._fair = network, workers, fair
-        self._sends: dict[int, S] = {}  # by address
         self._links: dict[Link, int] = {}
         self._messages = range(0)  # addresses
+        self._hops = 0  # that a message has at most
 
-    @property
     @abstractmethod
-    def _all(self) -> Sequence[S]:
-        """All that are ever sent."""
+    def _sent(self, m: Any, send: int) -> tuple[Route, float]:
+        """The links that a message crosses which is sent as told there, and its size (bytes)."""
 
-    def _lay_out_links(self, building: Building, reals: list[float], messages: int) -> None:
-        """Lay out links, and room for so many messages at a time."""
-        m = building.scalars
+    def _lay_out_links(
+        self,
+        building: Building,
+        reals: list[float],
+        messages: int,
+        sent: Sequence[tuple[Route, float]],
+    ) -> None:
+        """Lay out links, and room for so many messages at a time.
+
+        `sent`: all routes, each with the size of what crosses it, the largest at least (bytes).
+        """
+        m, self._hops = building.scalars, max(len(route) for route, _ in sent)
         m[at.SEND_SIZE], size = at.SEND + 2 * self._hops, at.PASSING + self._hops
-        crossed = list(dict.fromkeys(link for send in self._all for link in send.route))
+        crossed = list(dict.fromkeys(link for route, _ in sent for link in route))
         if self._fair:
             self._links = {link: number for number, link in enumerate(crossed)}
             lay_out_links(building, reals, np.array([link.bandwidth for link in crossed]))
@@ -70,9 +62,8 @@ class FlatMessages(ABC, Generic[S]):
                 reals += [0.0, 0.0]
         m[at.FREE_MESSAGE] = pool(building, messages + 1, size)
         self._messages = range(m[at.FREE_MESSAGE], building.size, size)
-        holds = (link.hold(send.size) for send in self._all for link in send.route)
-        longest = max(holds, default=0)
-        check_sums(longest * messages)
+        holds = (link.hold(size) for route, size in sent for link in route)
+        check_sums(max(holds, default=0) * messages)
 
     def carried(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
@@ -84,10 +75,10 @@ class FlatMessages(ABC, Generic[S]):
             link.moved, link.relayed = float(reals[first]), float(reals[first + 1])
         under_way = [message for message in self._messages if m[message + at.NTH_MESSAGE]]
         for message in sorted(under_way, key=lambda message: int(m[message + at.NTH_MESSAGE])):
-            send = self._sends[int(m[message + at.SENT_AS])]
+            route, size = self._sent(m, int(m[message + at.SENT_AS]))
             first = message + at.PASSING
-            starts = [int(start) for start in m[first : first + len(send.route)]]
-            Booking(send.route, send.size, starts, sets_off=True).count(end)
+            starts = [int(start) for start in m[first : first + len(route)]]
+            Booking(route, size, starts, sets_off=True).count(end)
         return carried(self._network, end)
 
     def _carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
@@ -99,12 +90,54 @@ class FlatMessages(ABC, Generic[S]):
             link.relayed = float(reals[own + at.RELAYED])
         return carried(self._network, end)
 
-    @cached_property
-    def _hops(self) -> int:
-        return max(len(send.route) for send in self._all)
+    def _record(
+        self, said: Sequence[int], route: Route, size_at: int, crossed: Sequence[int]
+    ) -> list[int]:
+        """What is `said` of a message, and what of its links; its size is in `reals`."""
+        ahead, latency = route[0].overhead if route else 0, sum(link.latency for link in route)
+        more = [size_at, len(route), latency, ahead, relayed_on(route)]
+        return [*said, *more, *crossed, *[0] * (2 * self._hops - len(crossed))]
+
+
+class FlatWalks(FlatMessages):
+    """Messages of all-reduces."""
+
+    def __init__(self, reductions: Reductions, workers: int, *, fair: bool) -> None:
+        super().__init__(reductions.network, workers, fair=fair)
+        self._plans = reductions.plans
+        self._sends: dict[int, Send] = {}  # by address
+
+    def lay_out(self, building: Building, reals: list[float], messages: int) -> list[int]:
+        """Lay out all, with room for so many messages at a time; where the plans are."""
+        sends = (send for plan in self._plans for own in plan.sends for send in own)
+        sent = [(send.route, send.size) for send in sends]
+        self._lay_out_links(building, reals, messages, sent)
+        building.scalars[at.WALKS] = building.room(2 * self._workers * at.MEMBER)
+        return [self._plan(building, plan, reals) for plan in self._plans]
+
+    def _sent(self, m: Any, send: int) -> tuple[Route, float]:
+        return self._sends[send].route, self._sends[send].size
+
+    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
+        connections, sends, ranks = list[int](), list[int](), list[int]()
+        crossed = [
+            self._crossed(building.size, connections, send, reals)
+            for own in plan.sends
+            for send in own
+        ]
+        building.add(connections)
+        hops = iter(crossed)
+        for own, receipts in zip(plan.sends, plan.receipts, strict=True):
+            first = building.size + len(sends)
+            for send in own:
+                self._sends[building.size + len(sends)] = send
+                sends += self._send(send, next(hops), reals)
+            ranks += [first, building.size + len(sends), receipts]
+        building.add(sends)
+        return building.add(ranks)
 
     def _crossed(
-        self, first: int, connections: list[int], send: S, reals: list[float]
+        self, first: int, connections: list[int], send: Send, reals: list[float]
     ) -> list[int]:
         """The links that a message crosses, or on fair ones its connection, kept from `first` on.
 
@@ -126,50 +159,6 @@ class FlatMessages(ABC, Generic[S]):
             reals.append(idle(route))
             place += at.CONNECTION + len(route)
         return [place]
-
-    def _record(
-        self, said: Sequence[int], route: Route, size_at: int, crossed: Sequence[int]
-    ) -> list[int]:
-        """What is `said` of a message, and what of its links; its size is in `reals`."""
-        ahead, latency = route[0].overhead if route else 0, sum(link.latency for link in route)
-        more = [size_at, len(route), latency, ahead, relayed_on(route)]
-        return [*said, *more, *crossed, *[0] * (2 * self._hops - len(crossed))]
-
-
-class FlatWalks(FlatMessages[Send]):
-    """Messages of all-reduces."""
-
-    def __init__(self, reductions: Reductions, workers: int, *, fair: bool) -> None:
-        super().__init__(reductions.network, workers, fair=fair)
-        self._plans = reductions.plans
-
-    def lay_out(self, building: Building, reals: list[float], messages: int) -> list[int]:
-        """Lay out all, with room for so many messages at a time; where the plans are."""
-        self._lay_out_links(building, reals, messages)
-        building.scalars[at.WALKS] = building.room(2 * self._workers * at.MEMBER)
-        return [self._plan(building, plan, reals) for plan in self._plans]
-
-    @cached_property
-    def _all(self) -> list[Send]:
-        return [send for plan in self._plans for own in plan.sends for send in own]
-
-    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
-        connections, sends, ranks = list[int](), list[int](), list[int]()
-        crossed = [
-            self._crossed(building.size, connections, send, reals)
-            for own in plan.sends
-            for send in own
-        ]
-        building.add(connections)
-        hops = iter(crossed)
-        for own, receipts in zip(plan.sends, plan.receipts, strict=True):
-            first = building.size + len(sends)
-            for send in own:
-                self._sends[building.size + len(sends)] = send
-                sends += self._send(send, next(hops), reals)
-            ranks += [first, building.size + len(sends), receipts]
-        building.add(sends)
-        return building.add(ranks)
 
     def _send(self, send: Send, hops: list[int], reals: list[float]) -> list[int]:
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
