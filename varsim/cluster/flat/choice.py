@@ -16,7 +16,7 @@ from varsim.values.workload import Workload
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
 # Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
-_TO_MAKE: Final = {advance: 4_000_000, reduce_on: 1_200_000}
+_TO_MAKE: Final = {advance: 4_000_000, reduce_on: 3_000_000}
 # How many times as long SimPy takes for a gradient over fair links: where all flows meet in one,
 # and for each server where they do not.
 _HUB: Final = 4.0
