@@ -14,7 +14,6 @@ import numpy as np
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
-from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.closing import Closing
 from varsim.cluster.flat.reducing import Reducing
@@ -26,7 +25,7 @@ from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Spa
 
 
 class MirroredRun:
-    """A run in arrays; see `FlatRun`. NotCoveredError where messages have to be sent one by one."""
+    """A run in arrays; see `FlatRun`."""
 
     def __init__(self, start: Start, reducing: Reducing) -> None:
         cluster, workload, stop, seed, replication, workers, events = start
@@ -35,8 +34,6 @@ class MirroredRun:
         specs = workload.problem.variables()
         self._variables = sum(spec.has_gradient for spec in specs)
         self._reductions = of_gradients(cluster, workload, workers, reducing)
-        if self._reductions.reason_against:
-            raise NotCoveredError(self._reductions.reason_against)
         self._number = number = reducing.micro_batches
         # What closes the run goes back by a few steps.
         self._all = Workers(cluster, workload, workers, seed, replication, 3 * number)
