@@ -220,7 +220,9 @@ class TestTitle:
     def test_without_a_common_number_of_updates_nothing_is_claimed(self) -> None:
         one, other = (evaluated(str(n), [(0, 0, 2), (5, n, 1)]) for n in (2, 3))
         said = curves.title(result_of(one, other), "global_step")
-        assert said == "The strategies were never all measured after the same number of updates"
+        assert (
+            said == "There is no number of updates at which all strategies' losses can be compared"
+        )
 
     def test_a_loss_measured_before_the_end_is_called_that(self) -> None:
         short = evaluated("short", [(0, 0, 2), (10, 1, 1)])
