@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.axis import Axis
-from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.font_manager import FontManager, FontProperties, fontManager
 from matplotlib.lines import Line2D
 
 from varsim.report.plots import figure
@@ -59,6 +59,19 @@ def test_fonts_are_looked_for_once_while_a_style_is_set() -> None:
         assert again(plain) is again(FontProperties())
         assert find(plain) is not find(plain)
     assert fontManager._find_fonts_by_props == find
+
+
+def test_a_matplotlib_without_these_private_methods_is_drawn_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn, _ = panels([1.0])
+    # Those of another version: it finds fonts and ticks by methods of other names.
+    monkeypatch.delattr(FontManager, "_find_fonts_by_props")
+    monkeypatch.delattr(Axis, "_update_ticks")
+    before = vars(fontManager).copy(), [vars(axes.xaxis).copy() for axes in drawn.axes]
+    with style(), figure._settled(drawn):
+        assert not any("_get_ticklabel_bboxes" in vars(axes.xaxis) for axes in drawn.axes)
+    assert (vars(fontManager), [vars(axes.xaxis) for axes in drawn.axes]) == before
 
 
 def test_commands_import_matplotlib_without_writing_its_docs() -> None:

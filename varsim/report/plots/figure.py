@@ -208,15 +208,16 @@ def style() -> Iterator[None]:
 
     Fonts are looked for once meanwhile: matplotlib asks its settings again for every text.
     """
-    fonts = vars(fontManager)
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        fonts["_find_fonts_by_props"] = cache(fontManager._find_fonts_by_props)
+        private = "_find_fonts_by_props"
+        if hasattr(fontManager, private):
+            vars(fontManager)[private] = cache(getattr(fontManager, private))
         try:
             yield
         finally:
-            del fonts["_find_fonts_by_props"]
+            vars(fontManager).pop(private, None)
 
 
 def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, list[Axes]]:
@@ -305,7 +306,13 @@ def _settled(figure: Figure) -> Iterator[None]:
 
     matplotlib does so again for every spine and label beside them; see its pull request 31012.
     """
-    every: list[Any] = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    private = "_update_ticks", "_get_ticklabel_bboxes"
+    every: list[Any] = [
+        axis
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if all(hasattr(axis, name) for name in private)
+    ]
     for axis in every:
         vars(axis).update(
             _update_ticks=cache(lambda look=axis._update_ticks: tuple(look())),
