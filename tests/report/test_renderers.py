@@ -1,6 +1,7 @@
 """One small report, shown on everything that shows reports."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +170,16 @@ class TestFiles:
         assert 'href="there.csv"' in text
         assert "absent" not in text
         assert text.count('<span class="dot c') == 4, "alternatives are marked in their rows"
+
+    def test_a_number_on_the_page_stays_with_its_interval_and_its_unit(
+        self, tmp_path: Path
+    ) -> None:
+        cells = ("938 ± 238 USD", "12.00 USD/h", "1.5 ms", "40 %", "3 US states")
+        heading = Text(("All",), "heading", name="all", on=Media.PAGE)
+        page.write(report(heading, Table(("a",) * 5, (Row("a", cells),)), kind="why"), tmp_path)
+        held = [cell.replace(" ", "\u00a0") for cell in cells[:4]]
+        found = (tmp_path / "why.html").read_text(encoding="utf-8")
+        assert re.findall("<td>([^<]+)</td>", found) == [*held, cells[4]]
 
     def test_figures_that_it_no_longer_has_go(self, tmp_path: Path) -> None:
         put_report(report(Figure(PLOT, "said"), facts=dict), tmp_path)

@@ -218,7 +218,7 @@ def _shown(value: object) -> object:
 
 def _unbroken(text: str) -> str:
     """A number stays on the line of its interval and its unit; an interval stays whole."""
-    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "
+    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b|[A-Z]{3}\b)|(?<=\d to) "
     return re.sub(held, "\N{NO-BREAK SPACE}", text)
 
 
