@@ -5,7 +5,6 @@ import codecs
 import gc
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -341,9 +340,6 @@ def main() -> None:
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
-    # One that has grown loky replaces, and no run is lost.
-    replaced = r"A worker (stopped|was restarted) while some jobs"
-    warnings.filterwarnings("ignore", replaced, UserWarning)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us: `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Final, Protocol, Self
+from warnings import filterwarnings
 
 from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
@@ -105,6 +106,9 @@ class Processes:
     def _started(self) -> Executor:
         from loky import get_reusable_executor
 
+        # One that has grown loky replaces, and no run is lost.
+        replaced = r"A worker (stopped|was restarted) while some jobs"
+        filterwarnings("ignore", replaced, UserWarning)
         executor: Executor = get_reusable_executor(
             max_workers=self.jobs,
             timeout=None,
