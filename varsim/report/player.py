@@ -177,10 +177,12 @@ def _known(result: "Result", watched: Mapping[str, Watched], end: int) -> str:
             missing.append(called)
         elif until < min(end, result.trace(name).end):
             ends.append(f"{until / 1e9:.4g} s of {called}")
-    said = [f"What is in use is known up to {', '.join(ends)}."] * bool(ends)
-    return " ".join(
-        said + [f"What is in use is not known of {', '.join(missing)}."] * bool(missing)
-    )
+    said = []
+    if ends:
+        said.append(f"What is in use is known up to {', '.join(ends)}.")
+    if missing:
+        said.append(f"What is in use is not known of {', '.join(missing)}.")
+    return " ".join(said)
 
 
 def _marks(result: "Result") -> list[str]:

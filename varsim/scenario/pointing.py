@@ -1,4 +1,4 @@
-"""Places of a file that the messages of models name in words."""
+"""Where in a file the key or value lies that a message names; `wording` makes the messages."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

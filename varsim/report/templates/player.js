@@ -91,7 +91,10 @@
     one.gradients = one.gradients.map((row) => Object.fromEntries(data.gradient.map((name, i) => [name, row[i]])));
     one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
     // Micro-batches, and workers with a cache, go on with what was read for the gradient before.
-    const keptFrom = (g) => [one.gradientOf.get(`${g.worker}/${g.iteration - 1}`)].find((before) => before && before.read === g.read);
+    const keptFrom = (g) => {
+      const before = one.gradientOf.get(`${g.worker}/${g.iteration - 1}`);
+      return before?.read === g.read ? before : null;
+    };
     const variables = (g) => {
       let from = g;
       while (keptFrom(from)) from = keptFrom(from);
