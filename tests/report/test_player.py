@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -188,17 +189,25 @@ def test_a_name_cannot_end_the_data(result: Result, report: Path) -> None:
     assert json.loads(data) == json.loads(json.dumps(player.content(result)))
 
 
-@pytest.fixture
-def shown(report: Path) -> Iterator[Any]:
-    """The report in Chromium; its console and errors must stay empty."""
+@contextmanager
+def opened(result: Result, folder: Path, width: int = 900, script: str = "") -> Iterator[Any]:
+    """The page of a result in Chromium; its console and errors must stay empty."""
+    page.write(training.report(result), folder)
     said: list[str] = []
     with chromium() as browser:
-        shown = browser.new_page(viewport={"width": 900, "height": 900})
+        shown = browser.new_page(viewport={"width": width, "height": 900})
         shown.on("console", lambda message: said.append(message.text))
         shown.on("pageerror", lambda error: said.append(str(error)))
-        shown.goto(report.as_uri())
+        shown.add_init_script(script)
+        shown.goto((folder / "report.html").as_uri())
         yield shown
     assert said == []
+
+
+@pytest.fixture
+def shown(result: Result, tmp_path: Path) -> Iterator[Any]:
+    with opened(result, tmp_path) as page_of_it:
+        yield page_of_it
 
 
 @pytest.mark.slow
@@ -248,10 +257,7 @@ class TestInABrowser:
         kinds = OVERLAPPING.index("  - {kind: on_write")
         scenario = OVERLAPPING[:kinds] + cached + "stop: {global_steps: 12}\n"
         result = varsim.run(scenario)
-        page.write(training.report(result), tmp_path)
-        with chromium() as browser:
-            shown = browser.new_page(viewport={"width": 900, "height": 900})
-            shown.goto((tmp_path / "report.html").as_uri())
+        with opened(result, tmp_path) as shown:
             story = shown.locator(".player-story")
             shown.locator("#player canvas").focus()
             assert "the variables of step 0 are read by workers 0 to 2. Now" in story.inner_text()
@@ -273,13 +279,7 @@ class TestInABrowser:
     def test_a_lane_and_a_strip_of_links_are_drawn_and_told(
         self, overlapping: Result, tmp_path: Path
     ) -> None:
-        page.write(training.report(overlapping), tmp_path)
-        said: list[str] = []
-        with chromium() as browser:
-            shown = browser.new_page(viewport={"width": 900, "height": 900})
-            shown.on("console", lambda message: said.append(message.text))
-            shown.on("pageerror", lambda error: said.append(str(error)))
-            shown.goto((tmp_path / "report.html").as_uri())
+        with opened(overlapping, tmp_path) as shown:
             canvas = shown.locator("#player canvas")
             # Three workers of 19 px and three of 13; a strip of links below each, one of what is
             # in use, with a line for its name, and one of staleness.
@@ -306,15 +306,11 @@ class TestInABrowser:
             while "computing and all-reducing" not in (before := story.inner_text()):
                 shown.keyboard.press("ArrowRight")
                 assert story.inner_text() != before, "it is told before the end"
-        assert said == []
 
     def test_the_load_of_the_link_that_one_picks_is_drawn_and_told(
         self, overlapping: Result, tmp_path: Path
     ) -> None:
-        page.write(training.report(overlapping), tmp_path)
-        with chromium() as browser:
-            shown = browser.new_page(viewport={"width": 900, "height": 900})
-            shown.goto((tmp_path / "report.html").as_uri())
+        with opened(overlapping, tmp_path) as shown:
             pick, canvas = shown.locator("#player select"), shown.locator("#player canvas")
             options = pick.locator("option").all_inner_texts()
             shares = [float(one.split(": ")[1].removesuffix(" %")) for one in options[1:]]
@@ -343,11 +339,7 @@ class TestInABrowser:
     def test_a_name_of_a_link_covers_nothing_however_narrow_the_page(
         self, overlapping: Result, tmp_path: Path
     ) -> None:
-        page.write(training.report(overlapping), tmp_path)
-        with chromium() as browser:
-            shown = browser.new_page(viewport={"width": 420, "height": 900})
-            shown.add_init_script(WRITTEN)
-            shown.goto((tmp_path / "report.html").as_uri())
+        with opened(overlapping, tmp_path, 420, WRITTEN) as shown:
             told = player.content(overlapping)["strategies"]
             known = {one["name"] for each in told for one in each["loads"]}
             width = shown.locator("#player canvas").bounding_box()["width"]
