@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -129,12 +130,14 @@ class Loads:
         """The load of everything that was used, up to a moment (ns)."""
         rows = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, 3)
         order = np.argsort(rows[:, 0], kind="stable")
-        rows, shares = rows[order], np.frombuffer(self._shares)[order]
-        bounds = np.searchsorted(rows[:, 0], np.arange(len(self._numbers) + 1))
+        bounds = np.searchsorted(rows[order, 0], np.arange(len(self._numbers) + 1))
+        # What was noted is not put in order as a whole: that can be many megabytes.
+        owns = [order[low:high] for low, high in pairwise(bounds)]
+        shares = np.frombuffer(self._shares)
         return {
-            name: _summed(rows[low:high, 1:], shares[low:high], end)
-            for name, low, high in zip(self._numbers, bounds, bounds[1:], strict=False)
-            if low < high
+            name: _summed(rows[own, 1:], shares[own], end)
+            for name, own in zip(self._numbers, owns, strict=True)
+            if len(own)
         }
 
     def _note_of(self, session: int, *piece: Any) -> None:

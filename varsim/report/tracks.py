@@ -1,9 +1,11 @@
 """Loads of links and servers as they are shown: by name, busiest first, like ones together."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.loads import Load, mean_load
 from varsim.report.words.resources import link_name
@@ -33,7 +35,7 @@ def tracks(watched: Watched, *, by_kind: bool = False) -> list[Track]:
     if by_kind and len(found) > MOST_SINGLE:
         kinds = _gathered(found, lambda name: name if name.startswith(SERVER) else _kind(name))
         found = {_joined(names): mean_load([found[one] for one in names]) for names in kinds}
-    alike = _gathered(found, lambda name: (_kind(name), *map(bytes, found[name])))
+    alike = _gathered(found, lambda name: (_kind(name), *map(_digest, found[name])))
     made = []
     for names in alike:
         load = found[names[0]]
@@ -49,6 +51,11 @@ def _gathered(names: Iterable[str], key: Callable[[str], object]) -> list[list[s
     for name in names:
         found.setdefault(key(name), []).append(name)
     return [*found.values()]
+
+
+def _digest(column: NDArray[Any]) -> bytes:
+    """What stands for a column that may be many megabytes."""
+    return sha256(column.tobytes()).digest()
 
 
 def _kind(name: str) -> object:
