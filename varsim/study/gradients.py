@@ -124,8 +124,8 @@ class Gradients:
         """Which gradients were applied in a window."""
         return np.asarray(self.used & window.holds(self.applied))
 
-    def staleness_in(self, window: Window) -> NDArray[np.int64]:
+    def staleness_in(self, window: Window) -> NDArray[np.int32]:
         """The staleness of the gradients that were applied in a window."""
         return self.of_parts(
-            np.int64, lambda rows: (rows.applied_step - rows.read_step)[rows.used_in(window)]
+            np.int32, lambda rows: (rows.applied_step - rows.read_step)[rows.used_in(window)]
         )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,7 +233,7 @@ def _per_second(count: float, lasted: int) -> float:
     return count * NANOSECONDS / lasted if lasted > 0 else math.nan
 
 
-def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, float]:
+def _named(name: str, values: NDArray[np.number[Any]], scale: float) -> dict[str, float]:
     """The metrics of `_four` of values that nobody else has: they are put in another order."""
     mean, p50, p95, p99, _ = (part / scale for part in spread(values, overwrite=True))
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ def difference(
     return interval(gaps, comparisons=comparisons, exact=exact)
 
 
-def spread(values: NDArray[np.int64] | NDArray[np.float64], *, overwrite: bool = False) -> Spread:
+def spread(values: NDArray[np.number[Any]], *, overwrite: bool = False) -> Spread:
     """Mean, percentiles (linear between ranks) and maximum of values of any unit, shape (n,).
 
     `overwrite`: they may be put in another order, which saves a copy of them.

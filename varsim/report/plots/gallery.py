@@ -113,7 +113,7 @@ def _times_first(result: "Result", strategy: str) -> str:
 
 def staleness(result: "Result") -> list[Staleness]:
     """The distributions of all strategies over the same bins."""
-    runs: dict[str, list[NDArray[np.int64]]] = {strategy: [] for strategy in result.strategies}
+    runs: dict[str, list[NDArray[np.int32]]] = {strategy: [] for strategy in result.strategies}
     for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):
         runs[trace.strategy].append(rows.staleness_in(window))
     values = {
@@ -134,7 +134,7 @@ def staleness(result: "Result") -> list[Staleness]:
     return found
 
 
-def _limit(values: Sequence[NDArray[np.int64]]) -> int:
+def _limit(values: Sequence[NDArray[np.int32]]) -> int:
     """The largest staleness with a place of its own: rare values far out share the last one."""
     known = [stale for stale in values if len(stale)]
     largest = max((int(stale.max()) for stale in known), default=0)
