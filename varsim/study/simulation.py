@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from warnings import filterwarnings
 
 from varsim.cluster.clock import uncollected
@@ -268,11 +268,7 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
     if jobs == 1:
         yield from map(function, runs)
         return
-    from loky import get_reusable_executor
-
-    # loky replaces a process that has grown by 300 MB and warns of a leak: ours keep their draws.
-    filterwarnings("ignore", "A worker was restarted", UserWarning)
-    executor = get_reusable_executor(max_workers=jobs, initializer=may_be_terminated)
+    executor = loky_executor(jobs, initializer=may_be_terminated)
     folder = TemporaryDirectory(prefix="varsim-", ignore_cleanup_errors=True)
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
@@ -285,6 +281,19 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
         with undisturbed():
             executor.shutdown(wait=True, kill_workers=True)
             folder.cleanup()
+
+
+def loky_executor(jobs: int, **more: Any) -> Any:
+    """An executor of loky, with so many processes and its settings.
+
+    One that has grown by 300 MB it replaces, and warns of a leak: ours keep their draws, and no run
+    is lost.
+    """
+    from loky import get_reusable_executor
+
+    replaced = r"A worker (stopped|was restarted) while some jobs"
+    filterwarnings("ignore", replaced, UserWarning)
+    return get_reusable_executor(max_workers=jobs, **more)
 
 
 def _unpacked(folder: str, content: bytes) -> bytes:

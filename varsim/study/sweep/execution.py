@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Final, Protocol, Self
-from warnings import filterwarnings
 
 from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
 from varsim.study.engine import machine_code_saves
-from varsim.study.simulation import may_be_terminated, undisturbed
+from varsim.study.simulation import loky_executor, may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 from varsim.version import ENGINE_VERSION
 
@@ -104,18 +103,9 @@ class Processes:
         self._end()
 
     def _started(self) -> Executor:
-        from loky import get_reusable_executor
-
-        # One that has grown loky replaces, and no run is lost.
-        replaced = r"A worker (stopped|was restarted) while some jobs"
-        filterwarnings("ignore", replaced, UserWarning)
-        executor: Executor = get_reusable_executor(
-            max_workers=self.jobs,
-            timeout=None,
-            initializer=live_no_longer_than,
-            initargs=(os.getpid(),),
-        )
-        return executor
+        settings = {"timeout": None, "initializer": live_no_longer_than}
+        made: Executor = loky_executor(self.jobs, **settings, initargs=(os.getpid(),))
+        return made
 
     def _end(self) -> None:
         if self._executor is not None:
