@@ -25,6 +25,7 @@ PAGES: Final[dict[Kind, str]] = {
     "plan": "report.html",
     "why": "why.html",
 }
+_LONG: Final = 16  # characters of a word that may be parted
 _PROVENANCE: Final = {
     "scenario_sha256": "SHA-256 of the scenario",
     "seed": "seed",
@@ -223,10 +224,13 @@ def _unbroken(text: str) -> str:
 
 
 def _parted(name: str) -> "Markup":
-    """A name that may go on in another line after an underscore."""
+    """A name whose long words may go on in another line after an underscore."""
     from markupsafe import Markup, escape
 
-    return Markup("_<wbr>").join(map(escape, name.split("_")))
+    return Markup(" ").join(
+        Markup("_<wbr>" if len(word) > _LONG else "_").join(map(escape, word.split("_")))
+        for word in name.split(" ")
+    )
 
 
 def _coded(text: str) -> "Markup":
