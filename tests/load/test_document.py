@@ -5,7 +5,7 @@ import time
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 from scenario_text import JARGON, VALID
@@ -288,6 +288,10 @@ def test_any_value_loads_or_complains(place: tuple[int, int], value: str) -> Non
 
 @quick
 @given(st.sampled_from(["", "seed", "cluster.workers", "strategies.0", "a[0].b", "name"]), texts)
+@example("cluster.workers", "1")
 def test_any_set_changes_or_complains(path: str, value: str) -> None:
+    """Of `--set`, or of what it takes away the ground from: rank 7 where there is one worker."""
     error = complaint(VALID, f"{path}={value}")
-    assert error is None or str(error).startswith("--set ")
+    if (path, value) == ("cluster.workers", "1"):
+        assert "rank 7 does not exist: ranks go from 0 to 0 (workers: 1)" in str(error)
+    assert error is None or str(error).startswith(("--set ", "scenario:8:25: error: rank 7 does"))
