@@ -240,7 +240,7 @@ def test_equal_servers_have_one_load_unless_something_is_drawn(
 def test_what_is_too_much_is_left_out_from_a_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ran()
     whole = loads(result)
-    for limit, least in (("EVENTS", 1_000), ("PIECES", 2_000)):
+    for limit, least in (("EVENTS", 1_000), ("OF_ONE", 300), ("PIECES", 2_000)):
         watching._again.cache_clear()
         monkeypatch.setattr(watching, limit, least)
         cut = loads(result)

@@ -13,9 +13,11 @@ from varsim.study.why.levers import times_only
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
-# Put on the heap by all strategies together, three seconds at most; and the pieces that are noted,
-# of which each strategy is sure of its part of a half: what it leaves is there for those after it.
+# Put on the heap by all strategies together, three seconds at most, and by one of them; and the
+# pieces that are noted, of which each strategy is sure of its part of a half: what it leaves is
+# there for those after it.
 EVENTS: Final = 600_000
+OF_ONE: Final = 150_000
 PIECES: Final = 2_500_000
 # A machine of more workers takes too long to be made once more.
 MOST_WORKERS: Final = 2_000
@@ -65,7 +67,7 @@ def _again(
             continue
         noted = Loads(most := left - later * sure)
         job, _ = started(Run(timed, index, 0), record=False, loads=noted)
-        job.end_after(EVENTS // len(asked))
+        job.end_after(min(EVENTS // len(asked), OF_ONE))
         job.carried_by(end)
         until = min(end, noted.until, job.clock.time if job.stopped_by == "events" else end)
         found.append((Watched(until, noted.found(until)), [*job.recorder.steps]))
