@@ -42,7 +42,7 @@ def test_a_run_is_asked_for_by_its_replication() -> None:
     label = result.strategies[-1]
     assert [result.trace(label, number).replication for number in (0, 1)] == [0, 1]
     for number in (2, -1):
-        with pytest.raises(ValueError, match=f"no replication {number}; there is 0 to 1"):
+        with pytest.raises(ValueError, match=f"no replication {number}; there are 0 and 1"):
             result.trace(label, number)
 
 

@@ -162,6 +162,13 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
+def span(first: int, last: int) -> str:
+    """Numbers in a row, as ranks of workers: `3`, `0 and 1`, `0 to 6`."""
+    if last - first < 2:
+        return " and ".join(map(str, range(first, last + 1)))
+    return f"{first} to {last}"
+
+
 def format_count(value: float) -> str:
     """A number of things for people: `12,345`, `25.6 million`."""
     if abs(value) < 1e6:

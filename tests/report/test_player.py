@@ -316,10 +316,10 @@ class TestInABrowser:
             shares = [float(one.split(": ")[1].removesuffix(" %")) for one in options[1:]]
             assert options[0] == "the busiest of each"
             assert shares == sorted(shares, reverse=True)
-            pick.select_option("uplinks of servers 0 to 1")
+            pick.select_option("uplinks of servers 0 and 1")
             _, servers = player.content(overlapping)["strategies"]
             (load,) = [
-                one for one in servers["loads"] if one["name"] == "uplinks of servers 0 to 1"
+                one for one in servers["loads"] if one["name"] == "uplinks of servers 0 and 1"
             ]
             assert load["apart"][:2] == [0, 0]
             assert load["values"][:3] == [0, 100.0, 0.0]
@@ -330,11 +330,11 @@ class TestInABrowser:
             top = 22 + (24 + 57 + 2 * 22 + 14 + 8) + 24 + 39 + 4
             canvas.hover(position={"x": x, "y": top + 22 + 14 + 9})
             assert shown.locator("#tip p").all_inner_texts() == [
-                "uplinks of servers 0 to 1, in use (%): 100"
+                "uplinks of servers 0 and 1, in use (%): 100"
             ]
             canvas.click(position={"x": x, "y": top + 22 + 14 + 9})
             story = shown.locator(".player-story").inner_text()
-            assert "In use: 100 % of uplinks of servers 0 to 1." in story
+            assert "In use: 100 % of uplinks of servers 0 and 1." in story
 
     def test_a_name_of_a_link_covers_nothing_however_narrow_the_page(
         self, overlapping: Result, tmp_path: Path

@@ -11,6 +11,8 @@ from varsim.study.why.resources import Use
     [
         ("node 1 down", "the link of node 1, receiving"),
         ("rack 0..2 up", "the links of racks 0 to 2, sending"),
+        ("rack 0..1 up", "the links of racks 0 and 1, sending"),
+        ("rack 0, 1, 3..5 up", "the links of racks 0, 1 and 3 to 5, sending"),
         ("core", "core"),
     ],
 )

@@ -187,7 +187,7 @@ class TestRefusals:
             ("cluster.network.bandwidth: [10 Gb]", "17:31: error: cluster.network.bandwidth: "),
             ("strategies.none.on: [1]", "17:3: error: no strategy has the name or kind 'none'"),
             ("strategies.on: [1]", "17:3: error: strategies is a list: write strategies.0."),
-            ("strategies.7.on: [1]", "17:3: error: strategies has no entry 7; entries: 0 to 1"),
+            ("strategies.7.on: [1]", "17:3: error: strategies has no entry 7; entries: 0 and 1"),
             ("name: [a, b]", "17:3: error: name is not varied: "),
             ("replications: [1, 2]", "17:3: error: replications is not varied: "),
             ("seed: [1]\nzip: {stop.global_steps: [1]}", "18:3: error: zip takes a mapping of two"),

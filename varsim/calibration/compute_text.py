@@ -20,7 +20,7 @@ from varsim.calibration.steps import (
     warm_up,
 )
 from varsim.study.stragglers import SAMPLED, equal_to_previous
-from varsim.units import format_seconds
+from varsim.units import format_seconds, span
 
 _MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
 _MOST_INLINE: Final = 200
@@ -138,7 +138,8 @@ def _described(table: StepTable, rows: Rows) -> list[str]:
         if len(numbers) == 1:
             lines.append(f"  worker {shown} of the file is rank 0 here")
         else:
-            lines.append(f"  workers {shown} of the file are ranks 0 to {len(numbers) - 1} here")
+            here = span(0, len(numbers) - 1)
+            lines.append(f"  workers {shown} of the file are ranks {here} here")
     return [*lines, *(f"  {note}" for note in table.notes)]
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
 from varsim.scenario.fault import Fault, Mark, Source, nearest, quoted
 from varsim.scenario.shape import Shape, field_names, members, read_from
+from varsim.units import span
 from varsim.values.table import as_kind
 
 
@@ -162,6 +163,6 @@ def _index(step: str, node: SequenceNode, so_far: str) -> int:
     if not re.fullmatch("[0-9]{1,6}", step):
         raise ChangeError(f"{so_far} is a list: write {so_far}.0.{step}")
     if int(step) >= count:
-        have = f"0 to {count - 1}" if count > 1 else "0" if count else "none"
+        have = span(0, count - 1) or "none"
         raise ChangeError(f"{so_far} has no entry {int(step)}; entries: {have}")
     return int(step)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from varsim.units import span
+
 _WIDTH: Final = 96  # characters of a source line that are shown
 _MOST_SHOWN: Final = 50  # faults of one file; the rest is counted
 _TEXT_SHOWN: Final = 40  # characters of a value that are repeated in a message
@@ -143,8 +145,8 @@ def known(what: str, name: str, names: Iterable[str]) -> None:
 def check_replication(number: int, count: int) -> None:
     """Raise ValueError where there is no replication of that number."""
     if not 0 <= number < count:
-        there = f"0 to {count - 1}" if count > 1 else "0 alone"
-        raise ValueError(f"no replication {number}; there is {there}")
+        there = f"there are {span(0, count - 1)}" if count > 1 else "there is 0 alone"
+        raise ValueError(f"no replication {number}; {there}")
 
 
 def unseen_message(letter: str) -> str:

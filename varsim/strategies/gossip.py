@@ -12,6 +12,7 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, cause
+from varsim.units import span
 from varsim.values.mixing import (
     Graph,
     Matrix,
@@ -147,7 +148,8 @@ class Gossip(Strategy):
                 if partner == rank or partner >= workers:
                     why = "is that worker itself" if partner == rank else "does not exist"
                     raise ValueError(
-                        f"partners: {partner} of worker {rank} {why}; others are 0 to {workers - 1}"
+                        f"partners: {partner} of worker {rank} {why}; others are "
+                        f"{span(0, workers - 1)}"
                     )
 
     def check_events(self, events: Sequence[Deaths]) -> None:

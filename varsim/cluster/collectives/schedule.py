@@ -20,6 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.units import span
+
 Times: TypeAlias = NDArray[np.int64]
 
 
@@ -118,12 +120,12 @@ def flaw(schedule: object, ranks: int) -> str:
         for side in ("source", "target"):
             busy = sorted(getattr(one, side) for one in transfers)
             if busy and not 0 <= busy[0] <= busy[-1] < ranks:
-                return f"a {side} of round {number} is none of the ranks 0 to {ranks - 1}"
+                return f"a {side} of round {number} is none of the ranks {span(0, ranks - 1)}"
             if len(set(busy)) < len(busy):
                 return f"a rank is the {side} of two messages in round {number}"
         for source, target, blocks, adds, slack in transfers:
             if not blocks or not 0 <= blocks[0] <= blocks[-1] < schedule.cut:
-                return f"round {number} sends none of the blocks 0 to {schedule.cut - 1}"
+                return f"round {number} sends none of the blocks {span(0, schedule.cut - 1)}"
             for block in blocks:
                 sent = past[max(0, number - slack)][source][block]
                 if adds and sent & now[target][block]:

@@ -9,6 +9,7 @@ from varsim.study.statistics import Estimate
 from varsim.study.why.account import Account
 from varsim.study.why.path import SERVER, Piece
 from varsim.study.why.resources import Use
+from varsim.units import span
 
 _OF_HOSTS = re.compile(r"(worker|ps|rack) ([\d., ]+) (up|down|handling|applying)")
 _DOES = {"handling": "handling requests", "applying": "applying gradients"}
@@ -36,8 +37,10 @@ def workers(ranks: Sequence[int]) -> str:
 
 
 def numbers(ranks: str) -> str:
-    """`0..3, 5` in words: `0 to 3 and 5`."""
-    return " and ".join(ranks.replace("..", " to ").rsplit(", ", 1))
+    """`0..3, 5` in words: `0 to 3 and 5`; `0..1`: `0 and 1`."""
+    runs = [run.split("..") for run in ranks.split(", ")]
+    *some, last = [span(int(run[0]), int(run[-1])) for run in runs]
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def link_name(link: str) -> tuple[bool, str]:
