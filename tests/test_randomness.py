@@ -92,7 +92,7 @@ class TestWhatIsExactIsRunOnce:
         assert result.notes[0] == (
             "Exact: nothing in these runs is random, so each strategy was run once, not 4 times."
         )
-        assert "cannot be told" not in result.answer()
+        assert "not enough to tell" not in result.answer()
         curve = result.loss_curves()
         assert (curve["low"] == curve["high"]).all()
 

@@ -138,8 +138,8 @@ class TestTitle:
             ({"a": [0.5, 0.5], "b": [0.4, 0.4]}, "After 10 s the lowest loss is that of 'b': 0.4"),
             (
                 {"a": [0.5, 0.7], "b": [0.4, 0.9]},
-                "After 10 s the lowest loss is that of 'a' or 'b', cannot be told from two "
-                "replications: 0.6",
+                "After 10 s the lowest loss is that of 'a' or 'b', too few replications to "
+                "tell: 0.6",
             ),
             (
                 {"a": [0.5, 0.7], "b": [0.5, 0.7]},

@@ -193,8 +193,7 @@ class TestThroughput:
             ({"a": (1,), "b": (1,)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
             (
                 {"a": (1, 2), "b": (2, 1)},
-                "The fastest is 'a' or 'b', cannot be told from two replications: 1.875 ± ? "
-                "examples/s",
+                "The fastest is 'a' or 'b', too few replications to tell: 1.875 ± ? examples/s",
             ),
             (
                 {"a": (1, 2, 2), "b": (2, 1, 2), "c": (2, 2, 1)},

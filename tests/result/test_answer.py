@@ -100,11 +100,12 @@ def test_one_replication_of_what_is_random_names_no_winner() -> None:
     result = a_result({"a": (1,), "b": (1,), "c": (2,)}, targets={"loss": 1.0})
     first, _, _, target, _ = result.answer().splitlines()
     assert first == (
-        "Which strategy is fastest cannot be told from one replication: 'a' (2.500 examples/s), "
-        "'b' "
+        "One replication is not enough to tell which strategy is fastest: "
+        "'a' (2.500 examples/s), 'b' "
         "(2.500 examples/s) and 'c' (1.250 examples/s)."
     )
-    assert "learning rate 0.1 soonest cannot be told from one replication" in target
+    assert target.startswith("One replication is not enough to tell which reaches loss 1 ")
+    assert "learning rate 0.1 soonest: " in target
     assert result.estimate("b", "throughput_ratio").note == "the same"
 
 

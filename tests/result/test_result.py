@@ -304,7 +304,7 @@ def test_the_answer_of_one_strategy() -> None:
 def test_one_replication_is_said() -> None:
     result = a_result({"a": (2,), "b": (1,)})
     assert result.answer().startswith(
-        "Which strategy is fastest cannot be told from one replication: "
+        "One replication is not enough to tell which strategy is fastest: "
     )
     said = "One replication, so no intervals; --set replications=5 shows how sure this is."
     assert result.notes[0].startswith(said)

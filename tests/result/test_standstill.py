@@ -46,7 +46,7 @@ def test_it_is_not_compared_with_the_others() -> None:
     first, *others = result.answer().splitlines()
     assert first == "'stuck' deadlocked at 4 s; it is left out of the comparison."
     assert others[0].startswith(
-        "Which strategy is fastest cannot be told from one replication: 'b' ("
+        "One replication is not enough to tell which strategy is fastest: 'b' ("
     )
     assert not any("stuck" in line for line in others if "distance" not in line)
     assert gallery.throughput_title(result).startswith("The fastest is 'b' in one replication: ")

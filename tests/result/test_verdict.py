@@ -184,7 +184,7 @@ class TestSentence:
 
     def test_two_replications_far_apart_say_nothing(self) -> None:
         assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}) == (
-            "Which strategy is fastest cannot be told from two replications: a (1.5/s) and b "
+            "Two replications are not enough to tell which strategy is fastest: a (1.5/s) and b "
             "(1.5/s); apart by a factor of 1.00; --set replications=5 tells more"
         )
 

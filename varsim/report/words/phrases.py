@@ -17,7 +17,7 @@ _FEW: Final = 2  # replications or pairs of which an interval is hardly one
 _ABSURD: Final = 1e6  # times the number, an interval of any of them says nothing
 _NOTHING: Final = " ± ?"  # instead of an interval that says nothing
 _APART: Final = math.log(1.5)  # of means that nobody would call close
-_TOLD_BY_FEW: Final = "cannot be told from two replications"
+_TOO_FEW: Final = {1: "One replication is", 2: "Two replications are"}
 _LONG: Final = 1e15  # from here on, as a loss that diverges, numbers are written with an exponent
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
@@ -157,10 +157,11 @@ def told(
         return joined(_some([f"{name(key)} ({value(key)})" for key in keys], _MOST_LISTED))
 
     if ranking.of(UNTOLD):
-        return f"{wording.which} cannot be told from one replication: {listed(ranking.tied)}"
+        return f"{_too_few(1, wording.which)}: {listed(ranking.tied)}"
     if close := ranking.of(CLOSE):
         few = any(map(_looks_apart, close))
-        text = f"{wording.which} {_TOLD_BY_FEW if few else f'is {CLOSE}'}: {listed(ranking.tied)}"
+        text = _too_few(2, wording.which) if few else f"{wording.which} is {CLOSE}"
+        text += f": {listed(ranking.tied)}"
         if len(ranking.tied) == 2 and not close[0].lead.note:
             text += f"; apart by a factor of {times(close[0].lead, ranking.comparisons, '')}"
         ahead = ranking.rivals[: ranking.rivals.index(close[-1])]
@@ -200,7 +201,7 @@ def headline(
         who += " in one replication"
     elif ranking.of(CLOSE):
         few = any(map(_looks_apart, ranking.of(CLOSE)))
-        who = f"{several}, {_TOLD_BY_FEW if few else CLOSE}"
+        who = f"{several}, {'too few replications to tell' if few else CLOSE}"
     elif ranking.of(EQUAL):
         who = f"{several}, {EQUAL}"
     elif len(ranking.same) > 1:
@@ -213,6 +214,12 @@ def headline(
             lead = f"{factor(second.lead.mean)} times"
             size += wording.headline.format(name=name(second.key), times=lead)
     return wording.best.format(name=who, value=size)
+
+
+def _too_few(replications: int, question: str) -> str:
+    """That so many replications do not answer a question such as `Which strategy is fastest`."""
+    asked = question[0].lower() + question[1:].rstrip(",")
+    return f"{_TOO_FEW[replications]} not enough to tell {asked}"
 
 
 def _some(parts: Sequence[str], most: int) -> list[str]:
