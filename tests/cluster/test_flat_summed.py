@@ -39,8 +39,10 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "message_overhead": 0.001,
     },
     "ring": {"kind": "ring", "latency": 0.001},
+    "full mesh": {"kind": "full_mesh", "latency": 0.001},
     "slow": {"kind": "star", "latency": 0.0, "slow_links": ({"rank": 2, "factor": 3.0},)},
 }
+NETWORKS |= {f"fair {name}": {**network, "sharing": "fair"} for name, network in NETWORKS.items()}
 SERVERS: dict[str, dict[str, Any]] = {
     "one": {},
     "parts": {"parameter_servers": 2, "placement": "partitioned"},
@@ -88,7 +90,7 @@ def tied(
 
 
 def drawn(seed: int) -> Scenario:
-    """A random scenario of such sums over first-come links."""
+    """A random scenario of such sums."""
     source = random.Random(seed)
     while True:
         servers = source.randint(1, 4)
@@ -140,7 +142,11 @@ def compare_drawn(seeds: Iterable[int], *, interpreted: bool) -> Counter[str]:
         compare(scenario, events=20 + seed % 150, interpreted=interpreted)
         cluster, (strategy,) = scenario.cluster, scenario.strategies
         assert isinstance(strategy, OnWrite)
-        seen.update([cluster.network.kind, cluster.placement, f"on {cluster.servers_on}"])
+        network = cluster.network
+        seen.update([network.kind, network.sharing, cluster.placement, f"on {cluster.servers_on}"])
+        seen["overheads of fair messages"] += network.sharing == "fair" and bool(
+            network.message_overhead
+        )
         seen["several servers"] += cluster.parameter_servers > 1
         seen["partitioner"] += cluster.partitioner is not None
         seen["overlap"] += strategy.overlaps
@@ -215,32 +221,26 @@ def test_it_is_the_same_however_often_the_loop_is_left(
         left.clear()
 
 
-def test_what_is_not_covered_is_told() -> None:
-    """Fair links, and messages that are stored on the way."""
-    fair = tying.tied({"collective": "push_pull"})
-    links = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "latency": 0.0}
-    stored = {
-        **links,
-        "bandwidth": 1000.0,
-        "sharing": "first_come",
-        "forwarding": "store_and_forward",
-    }
-    reasons = {
-        "pieces of gradients share links fairly": fair,
-        "the network forwards with store_and_forward": tying.tied(
-            {"collective": "push_pull"}, network=stored
-        ),
-    }
-    for reason, scenario in reasons.items():
-        assert reason_against(scenario, scenario.strategies[0]) == reason
+def test_messages_that_are_stored_on_the_way_are_not_covered() -> None:
+    scenario = tied({}, "racks", more={"forwarding": "store_and_forward"})
+
+    reason = reason_against(scenario, scenario.strategies[0])
+    assert reason == "the network forwards with store_and_forward"
 
 
 def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three tensors are six messages of a worker, each for half a gradient."""
+    """Three tensors are six messages of a worker, each for half a gradient; for 1.5 of a mesh."""
     monkeypatch.setattr("varsim.study.engine.can_compile", lambda: True)
     monkeypatch.setenv(ENGINE, "auto")
-    for micro_batches, saved in ((1, 4.0), (2, 2.5)):
-        scenario = tied({"micro_batches": micro_batches})
+    turns = {"parameter_servers": 2, "placement": "round_robin"}
+    for micro_batches, network, servers, saved in (
+        (1, "star", {}, 4.0),
+        (2, "star", {}, 2.5),
+        (2, "fair star", SERVERS["parts"], 2.5),
+        (2, "fair star", turns, 5.5),
+        (1, "fair racks", {}, 10.0),
+    ):
+        scenario = tied({"micro_batches": micro_batches}, network, **servers)
         (strategy,), gradients = scenario.strategies, 30 * micro_batches
         assert machine_code_saves(scenario, strategy) == saved
         for short, picked in ((0, True), (1, False)):
@@ -248,6 +248,21 @@ def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatc
             monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda _, w=worth: w)
             assert picks_fast(scenario, strategy) is picked
     assert isinstance(flat_run(scenario, strategy, 0), SummedRun)
+
+
+def test_two_workers_share_a_port_by_hand() -> None:
+    """Two workers compute for 6 ms, and send 12 bytes each over links of 1 byte/ms.
+
+    Both are pushed from 6 to 30 ms, at half the pace; the sum is pulled by both from 30 to 54 ms.
+    """
+    layers = ({"backward": 1.0, "size": 12.0},)
+    workload = {"problem": {"kind": "timing"}, "layers": layers}
+    network = {**NETWORKS["fair at once"], "bandwidth": 1000.0}
+    strategy = {"collective": "push_pull"}
+    scenario = tying.tied(strategy, {"global_steps": 2}, workload, workers=2, network=network)
+    trace = compare(scenario)
+
+    assert trace.steps.tolist() == [54_000_000, 108_000_000]
 
 
 def test_two_tensors_by_hand() -> None:

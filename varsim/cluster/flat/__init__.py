@@ -1,11 +1,11 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, where
-their recurrence holds or links cut through, or of servers that add gradients up over
-first-come links (`uncovered` says why not). The trace is equal to
-that of the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to
-end (a deadlock, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
+say their `rules`: with servers, on all networks without store_and_forward, and so where servers add
+gradients up; of all-reduces, where their recurrence holds or links cut through (`uncovered` says
+why not). The trace is equal to that of the engine on SimPy in every field, `heap_events` included.
+Whatever it does not know how to end (a deadlock, times beyond 64 bits) raises NotCoveredError, and
+is run on SimPy.
 
 **The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
 starts of processes first, then everything else, the time limit last; numbers are given in the order
@@ -42,7 +42,8 @@ order, and that is the rule for whoever changes one of them:
    called off leaves its flows to themselves.
 
 10. A message of an all-reduce puts in two events as it sets off: it has passed its links, and has
-   arrived; on fair links it is a flow, and puts in the latter when it has passed them. At another
+   arrived; on fair links it is a flow, and puts in the latter when it has passed them (one that
+   crosses no link puts in that it has, first). At another
    pace than that of its links, each puts in one for when that is, if later; one that takes time to
    be added, one for that. Who is done with an all-reduce puts in its own.
 11. Who sends pieces of a gradient to servers that add them up puts in one event for each moment at

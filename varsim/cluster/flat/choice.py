@@ -42,17 +42,8 @@ def uncovered(
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
-    if isinstance(rules, Summing) and _unsummed(cluster):
-        return _unsummed(cluster)
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
-    return ""
-
-
-def _unsummed(cluster: Cluster) -> str:
-    """Why its sums of gradients are not for this engine; empty if they are."""
-    if cluster.network.sharing == "fair":
-        return "pieces of gradients share links fairly"
     return ""
 
 
@@ -115,12 +106,14 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
             return 0.0
         each = _MESSAGE if network.sharing == "first_come" else _FAIR_MESSAGE
         return 1.0 + each * messages * bool(reason) / (workers * gradients)
+    one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
+    meet_in_one = network.kind == "star" and network.flows is None and one
     if isinstance(rules, Summing):
-        return 1.0 + _MESSAGE * _pieces(cluster, workload) / rules.micro_batches
+        each = _MESSAGE if network.sharing == "first_come" or meet_in_one else _FAIR_MESSAGE
+        return 1.0 + each * _pieces(cluster, workload) / rules.micro_batches
     if network.sharing == "first_come":
         return 1.0
-    one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
-    if network.kind == "star" and network.flows is None and one:
+    if meet_in_one:
         return _HUB * (1.5 if network.message_overhead else 1.0)
     flows = cluster.workers * cluster.parameter_servers
     return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0

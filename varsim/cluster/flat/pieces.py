@@ -44,7 +44,7 @@ class FlatSums:
 
 
 class FlatPieces(FlatMessages):
-    """Pieces on their way to servers, and their sums back, over first-come links.
+    """Pieces on their way to servers, and their sums back.
 
     `shares` of a computation after which some are ready.
     """
@@ -53,7 +53,7 @@ class FlatPieces(FlatMessages):
         self, cluster: Cluster, workload: Workload, workers: int, *, overlap: bool
     ) -> None:
         used = network(Clock(), cluster.network)
-        super().__init__(used, workers, fair=False)
+        super().__init__(used, workers, fair=cluster.network.sharing == "fair")
         ranks = [used.routing.worker(rank) for rank in range(workers)]
         self.layout = layout = laid_out(cluster, workload, used.routing)
         moments = layout.moments(overlap=overlap)
@@ -62,9 +62,10 @@ class FlatPieces(FlatMessages):
         if self.shares[-1] != 1.0:
             raise NotCoveredError("the last of its gradient is ready before it is computed")
         self._pieces, self.servers = layout.pieces, len(layout.places)
-        # Of connections, those to servers first.
+        # Of connections, by worker and server, those to servers first; made in PushPull's order.
         self._routes = [used.route(rank, server) for rank in ranks for server in layout.places]
-        self._routes += [used.route(server, rank) for rank in ranks for server in layout.places]
+        down = [[used.route(server, rank) for rank in ranks] for server in layout.places]
+        self._routes += [route for own in zip(*down, strict=True) for route in own]
         self._lines = 0  # the address of the first connection
 
     def lay_out(self, building: Building, reals: list[float], messages: int) -> None:
@@ -84,11 +85,11 @@ class FlatPieces(FlatMessages):
         self._lines = building.room(len(self._routes) * at.SENDER)
         sizes = len(reals)
         reals += [piece.size for piece in pieces]
-        sends = self._records(sizes)
+        sends = self._records(building, reals, sizes)
         m[at.PUSHES] = building.add(sends)
         m[at.PULLS] = m[at.PUSHES] + sends.size // 2
 
-    def _records(self, sizes: int) -> Ints:
+    def _records(self, building: Building, reals: list[float], sizes: int) -> Ints:
         """What is pushed, by rank and piece, then pulled, by piece and rank; `sizes` are there."""
         both = np.mgrid[: self._workers, : len(self._pieces)]
         turned = both.transpose(0, 2, 1)
@@ -99,6 +100,10 @@ class FlatPieces(FlatMessages):
         records: Ints = np.array([self._line(line) for line in range(len(self._routes))])[lines]
         records[:, at.PIECE], records[:, at.SEND_REALS] = numbers, sizes + numbers
         records[:, at.PULLER] = pulled * (ranks + 1)
+        if self._fair:
+            found = self._connections(building, reals, self._routes, lines, sizes + numbers)
+            records[:, at.SEND] = found
+            return records
         bandwidths = np.full((len(self._routes), self._hops), np.inf)
         for line, route in enumerate(self._routes):
             bandwidths[line, : len(route)] = [link.bandwidth for link in route]

@@ -18,25 +18,27 @@ from varsim.cluster.flat.books import (
     stop,
 )
 from varsim.cluster.flat.bounded import slowest_moves
+from varsim.cluster.flat.hub import give_up
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of
+from varsim.cluster.flat.sharing import begin_flow, collect, see_to_mesh
 from varsim.cluster.flat.sums import (
     add_piece,
     await_sums,
     begin_pushing,
+    leave_line,
     piece_arrives,
-    piece_passes,
     push_pieces,
 )
 from varsim.cluster.flat.walk import (
     begin_walk,
+    count_passed,
     enter_walk,
+    leave_at_its_pace,
     message_added,
     message_arrives,
     message_comes,
     message_leaves,
-    message_passes,
-    messages_pass,
 )
 from varsim.cluster.flat.worker import begin_gradient, leave_for_later, next_work
 from varsim.cluster.trace import PHASE_BITS, Phase
@@ -54,12 +56,9 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
         m[at.HOLE], m[at.NOW] = 1, now
         kind, who = what & at.KINDS, what >> at.BITS
         if kind == at.MESSAGE_PASSES:
-            if m[at.PIECES]:
-                piece_passes(m, reals, heap, who)
-            else:
-                message_passes(m, reals, heap, who)
+            passes(m, reals, heap, who)
         elif kind == at.FLOWS_PASS:
-            messages_pass(m, reals, heap)
+            flows_pass(m, reals, heap)
         elif kind == at.MESSAGE_ARRIVES:
             if m[at.PIECES]:
                 piece_arrives(m, reals, heap, who)
@@ -114,6 +113,35 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             stop(m, at.BY_TIME)
         elif kind == at.CLOCK_ENDS:
             m[at.HALT] = at.STANDSTILL
+
+
+def flows_pass(m: Ints, reals: Floats, heap: Ints) -> None:
+    """Messages have passed links that are shared, in the order in which they began to."""
+    if m[at.NOW] != m[at.WAKE_AT]:
+        return
+    number = collect(m, reals, heap)
+    for place in range(m[at.TOLD], m[at.TOLD] + 2 * number, 2):
+        flow = m[place]
+        message, connection = m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF]
+        give_up(m, at.FREE_FLOW, flow)
+        if m[connection + at.THEN]:
+            begin_flow(m, reals, heap, message, m[connection + at.THEN])
+        else:
+            passes(m, reals, heap, message)
+    see_to_mesh(m, reals, heap)
+
+
+def passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
+    """A message has passed its links; over those that are shared it arrives a latency later."""
+    if m[at.FAIR] == 0:
+        count_passed(m, reals, message)
+    if m[at.PIECES]:
+        leave_line(m, reals, heap, message)
+    else:
+        leave_at_its_pace(m, reals, heap, message)
+    if m[at.FAIR]:
+        end = m[at.NOW] + m[m[message + at.SENT_AS] + at.SEND_LATENCY]
+        put(m, heap, end, message << at.BITS | at.MESSAGE_ARRIVES)
 
 
 def plan_of(m: Ints, bucket: int) -> int:

@@ -5,7 +5,7 @@ from varsim.cluster.flat.books import put, span
 from varsim.cluster.flat.hub import give_up
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import update
-from varsim.cluster.flat.walk import count_passed, pass_on
+from varsim.cluster.flat.walk import pass_on
 from varsim.cluster.trace import Phase
 
 _BARRIER, _WRITE = int(Phase.BARRIER), int(Phase.WRITE)
@@ -57,9 +57,8 @@ def hand_in(m: Ints, reals: Floats, heap: Ints, send: int) -> None:
         pass_on(m, reals, heap, line, send, 0)
 
 
-def piece_passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
+def leave_line(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
     """A piece has passed its links, and the next of its connection goes onto them."""
-    count_passed(m, reals, message)
     line = m[message + at.SENT_BY]
     m[line] = m[m[line]]
     if m[line]:

@@ -4,7 +4,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import put
 from varsim.cluster.flat.hub import give_up, taken
 from varsim.cluster.flat.layout import Floats, Ints
-from varsim.cluster.flat.sharing import begin_flow, collect, see_to_mesh
+from varsim.cluster.flat.sharing import begin_flow
 
 
 def begin_walk(m: Ints, plan: int) -> int:
@@ -74,7 +74,10 @@ def pass_on(m: Ints, reals: Floats, heap: Ints, k: int, send: int, turn: int) ->
     m[message + at.SET_OFF], m[message + at.SLOW_UNTIL] = m[at.NOW], m[at.COMPUTED_BY]
     m[message + at.NTH_MESSAGE] = m[at.MESSAGES_SENT]
     if m[at.FAIR]:
-        begin_flow(m, reals, heap, message, m[send + at.SEND])
+        if m[send + at.CROSSED]:
+            begin_flow(m, reals, heap, message, m[send + at.SEND])
+        else:
+            put(m, heap, m[at.NOW], message << at.BITS | at.MESSAGE_PASSES)
         return
     start = end = m[at.NOW]
     for hop in range(m[send + at.CROSSED]):
@@ -89,12 +92,6 @@ def pass_on(m: Ints, reals: Floats, heap: Ints, k: int, send: int, turn: int) ->
     put(m, heap, end + m[send + at.SEND_LATENCY], message << at.BITS | at.MESSAGE_ARRIVES)
 
 
-def message_passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
-    """A message has passed its links, but for the pace it has."""
-    count_passed(m, reals, message)
-    leave_at_its_pace(m, reals, heap, message)
-
-
 def count_passed(m: Ints, reals: Floats, message: int) -> None:
     """A message has passed its links (Bookings.passed)."""
     m[message + at.NTH_MESSAGE] = 0
@@ -106,24 +103,6 @@ def count_passed(m: Ints, reals: Floats, message: int) -> None:
         reals[m[link + at.PASSED_REALS]] += size
         if m[send + at.RELAYED_ON] >> hop & 1:
             reals[m[link + at.PASSED_REALS] + 1] += size
-
-
-def messages_pass(m: Ints, reals: Floats, heap: Ints) -> None:
-    """Messages have passed links that are shared, in the order in which they began to."""
-    if m[at.NOW] != m[at.WAKE_AT]:
-        return
-    number = collect(m, reals, heap)
-    for place in range(m[at.TOLD], m[at.TOLD] + 2 * number, 2):
-        flow = m[place]
-        message, connection = m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF]
-        give_up(m, at.FREE_FLOW, flow)
-        if m[connection + at.THEN]:
-            begin_flow(m, reals, heap, message, m[connection + at.THEN])
-            continue
-        latency = m[m[message + at.SENT_AS] + at.SEND_LATENCY]
-        leave_at_its_pace(m, reals, heap, message)
-        put(m, heap, m[at.NOW] + latency, message << at.BITS | at.MESSAGE_ARRIVES)
-    see_to_mesh(m, reals, heap)
 
 
 def leave_at_its_pace(m: Ints, reals: Floats, heap: Ints, message: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from varsim.cluster.collectives.plan import Plan, Send
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, NotCoveredError, check_sums
+from varsim.cluster.flat.building import Building, Ints, check_sums
 from varsim.cluster.flat.network import (
     count_flows,
     idle,
@@ -47,7 +47,7 @@ class FlatMessages(ABC):
 
         `sent`: all routes, each with the size of what crosses it, the largest at least (bytes).
         """
-        m, self._hops = building.scalars, max(len(route) for route, _ in sent)
+        m, self._hops = building.scalars, max([1, *(len(route) for route, _ in sent)])
         m[at.SEND_SIZE], size = at.SEND + 2 * self._hops, at.PASSING + self._hops
         crossed = list(dict.fromkeys(link for route, _ in sent for link in route))
         if self._fair:
@@ -90,6 +90,37 @@ class FlatMessages(ABC):
             link.relayed = float(reals[own + at.RELAYED])
         return carried(self._network, end)
 
+    def _connections(
+        self,
+        building: Building,
+        reals: list[float],
+        routes: Sequence[Route],
+        lines: Ints,
+        sizes: Ints,
+    ) -> Ints:
+        """Lay out how each message crosses fair links: one of these routes, with its size there.
+
+        The overhead of a message, if it has one, has a connection of its own, and comes before it.
+        """
+        size, idles = at.CONNECTION + self._hops, np.array([idle(route) for route in routes])
+        one, links = np.zeros((len(routes), size), dtype=np.int64), at.CONNECTION
+        one[:, at.MARKS] = 1
+        for line, route in enumerate(routes):
+            one[line, at.LINKS], one[line, at.RELAYS] = len(route), relayed_on(route)
+            one[line, links : links + len(route)] = [self._links[link] for link in route]
+        made = one[lines]
+        made[:, at.MARKS_AT] = sizes
+        own: Ints = building.add(made) + size * np.arange(len(made))
+        if not idles.any():
+            return own
+        one[:, at.LINKS], one[:, at.RELAYS], one[:, at.IDLE] = 1, 0, 1
+        one[:, at.MARKS_AT] = len(reals) + np.arange(len(routes))
+        reals += idles.tolist()
+        made = one[lines]
+        made[:, at.THEN] = own
+        first: Ints = building.add(made) + size * np.arange(len(made))
+        return np.where(idles[lines] > 0, first, own)
+
     def _record(
         self, said: Sequence[int], route: Route, size_at: int, crossed: Sequence[int]
     ) -> list[int]:
@@ -119,48 +150,33 @@ class FlatWalks(FlatMessages):
         return self._sends[send].route, self._sends[send].size
 
     def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
-        connections, sends, ranks = list[int](), list[int](), list[int]()
-        crossed = [
-            self._crossed(building.size, connections, send, reals)
-            for own in plan.sends
-            for send in own
-        ]
-        building.add(connections)
-        hops = iter(crossed)
+        sent, ranks = [send for own in plan.sends for send in own], list[int]()
+        sizes = len(reals) + np.arange(len(sent))
+        reals += [send.size for send in sent]
+        if self._fair:
+            routes = [send.route for send in sent]
+            found = self._connections(building, reals, routes, np.arange(len(sent)), sizes)
+            crossed = [[place] for place in found.tolist()]
+        else:
+            crossed = [self._crossed(send) for send in sent]
+        records = [*map(self._send, sent, sizes.tolist(), crossed)]
+        first = building.add([number for record in records for number in record])
+        each = int(building.scalars[at.SEND_SIZE])
+        self._sends |= {first + each * place: send for place, send in enumerate(sent)}
         for own, receipts in zip(plan.sends, plan.receipts, strict=True):
-            first = building.size + len(sends)
-            for send in own:
-                self._sends[building.size + len(sends)] = send
-                sends += self._send(send, next(hops), reals)
-            ranks += [first, building.size + len(sends), receipts]
-        building.add(sends)
+            after = first + each * len(own)
+            ranks += [first, after, receipts]
+            first = after
         return building.add(ranks)
 
-    def _crossed(
-        self, first: int, connections: list[int], send: Send, reals: list[float]
-    ) -> list[int]:
-        """The links that a message crosses, or on fair ones its connection, kept from `first` on.
+    def _crossed(self, send: Send) -> list[int]:
+        """The first-come links that a message crosses, each with how long it is held (ns)."""
+        holds = [link.hold(send.size) for link in send.route]
+        if send.route:
+            holds[0] += send.route[0].overhead
+        links = [self._links[link] for link in send.route]
+        return [number for hop in zip(links, holds, strict=True) for number in hop]
 
-        Its overhead, if it has one, has a connection of its own, and comes before it.
-        """
-        route, links = send.route, [self._links[link] for link in send.route]
-        if not self._fair:
-            holds = [link.hold(send.size) for link in route]
-            if route:
-                holds[0] += route[0].overhead
-            return [number for hop in zip(links, holds, strict=True) for number in hop]
-        if not route:
-            raise NotCoveredError("a message of its collective crosses no link")
-        place, mark = first + len(connections), len(reals)
-        connections += [len(route), 1, mark, 0, relayed_on(route), 0, 0, *links]
-        reals.append(send.size)
-        if idle(route):
-            connections += [1, 1, mark + 1, 0, 0, place, 1, links[0]]
-            reals.append(idle(route))
-            place += at.CONNECTION + len(route)
-        return [place]
-
-    def _send(self, send: Send, hops: list[int], reals: list[float]) -> list[int]:
+    def _send(self, send: Send, size_at: int, crossed: list[int]) -> list[int]:
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
-        reals.append(send.size)
-        return self._record([*said, send.adding], send.route, len(reals) - 1, hops)
+        return self._record([*said, send.adding], send.route, size_at, crossed)
