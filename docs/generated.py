@@ -106,8 +106,10 @@ def strategies() -> Iterator[str]:
     """What each strategy does, step by step: its docstring."""
     for kind, model in STRATEGIES.items():
         first, _, rest = (model.__doc__ or "").partition("\n\n")
-        paragraphs = [" ".join(line.strip() for line in rest.splitlines())]
-        yield f"## `{kind}`\n\n{first}\n\n" + "\n\n".join(paragraphs) + "\n"
+        lines = [line.strip() for line in rest.strip().splitlines()]
+        # Sentences that end with their line end a paragraph: else each would be one long block.
+        said = "".join(f"{line}\n\n" if line.endswith(".") else f"{line} " for line in lines)
+        yield f"## `{kind}`\n\n{first}\n\n{said.strip()}\n"
 
 
 def commands() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`global_steps` compares over equal examples, also where updates differ in size."""
 
+import re
 from typing import Any
 
 import pytest
@@ -112,9 +113,9 @@ class TestHowMuchWork:
         (note,) = [note for note in result.notes if "Short runs" in note]
         # Worker 2 needs 300 ms for each.
         assert note == (
-            "Short runs: gradients computed per worker: mirrored all-reduce (on_write) 3.67, async "
-            "PS (none) 7.67. Rates from so few may be tens of percent off those of a long run; "
-            "longer: --set 'stop.time=3.27 s'."
+            "Short runs, with few gradients per worker: 3.67 in mirrored all-reduce (on_write), "
+            "7.67 in async PS (none). Rates from so few may be tens of percent off those of a long "
+            "run; for longer runs: --set 'stop.time=3.27 s'."
         )
         longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
         assert not any("Short runs" in note for note in longer.notes)
@@ -123,24 +124,25 @@ class TestHowMuchWork:
     def test_updates_are_what_is_to_be_raised_where_they_end_the_runs(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, global_steps=5))
         (note,) = [note for note in result.notes if "Short runs" in note]
-        assert note.endswith("; longer: --set stop.global_steps=12.")
+        assert note.endswith("; for longer runs: --set stop.global_steps=12.")
 
     def test_a_run_too_short_names_no_winner(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, time=0.35))
         assert result.answer() == (
-            "Too short to say which is fastest: gradients computed per worker: mirrored "
-            "all-reduce (on_write) 1; longer: --set 'stop.time=4.2 s'."
+            "Too short to say which is fastest, with few gradients per worker: 1 in mirrored "
+            "all-reduce (on_write); for longer runs: --set 'stop.time=4.2 s'."
         )
 
     def test_few_reads_name_no_winner(self) -> None:
         # Before a read fast replicas are ahead; here they are in step, and 40 gradients four reads.
         result = simulate(comparing(ON_WRITE, ON_READ, global_steps=40))
         assert result.answer().startswith(
-            "Too short to say which is fastest: gradients computed per worker: sync on read "
-            "(on_read) "
+            "Too short to say which is fastest, with few gradients per worker: "
         )
-        assert "(of 60 in 6 periods between reads); longer: --set stop.global_steps=" in (
-            result.answer()
+        assert re.search(
+            r": [\d.]+ \(6 periods between reads take 60\) in sync on read \(on_read\); "
+            r"for longer runs: --set stop\.global_steps=",
+            result.answer(),
         )
         longer = simulate(comparing(ON_WRITE, ON_READ, global_steps=60))
         assert "Too short" not in longer.answer()

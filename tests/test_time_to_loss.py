@@ -192,7 +192,7 @@ class TestWords:
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.startswith(
             "In sync on read (on_read) the loss at an update is that of the copies as a read at "
-            "that moment would aggregate them; a model as good was first read after "
+            "that moment would aggregate them; a model this good was first read after "
             f"{first:.1f}"
         )
         assert first > result.estimate("on_read", "time_to_target").mean
@@ -201,7 +201,7 @@ class TestWords:
         result = simulate(learning("on_read", stop={"global_steps": 60, "loss": 0.05}))
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.endswith(
-            "; a model as good was read in 0 of 2 replications before the run ended."
+            "; a model this good was read in 0 of 2 replications before the run ended."
         )
 
     def test_a_loss_that_is_never_reached(self) -> None:

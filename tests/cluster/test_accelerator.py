@@ -84,9 +84,9 @@ class TestEstimated:
         made = on("h100_sxm")
         assert mean(made) == pytest.approx(256 * GFLOP / (0.4 * 494.5e12), rel=1e-12)
         assert made.cluster.doubt(made.workload) == (
-            "its FLOPs at 40 % of the peak, as no measurement of resnet50 on h100_sxm in tf32 is "
-            "known; where steps were measured, they took 0.3 to 2.8 times what such an estimate "
-            "says"
+            "the FLOPs of a step at 40 % of the peak, as no measurement of resnet50 on h100_sxm in "
+            "tf32 is known; where steps were measured, they took 0.3 to 2.8 times what such an "
+            "estimate says"
         )
 
     @pytest.mark.parametrize(
@@ -94,7 +94,9 @@ class TestEstimated:
     )
     def test_so_is_a_peak_and_a_precision_that_nobody_measured(self, device: Any) -> None:
         made = on(device)
-        assert made.cluster.doubt(made.workload).startswith("its FLOPs at 40 % of the peak")
+        assert made.cluster.doubt(made.workload).startswith(
+            "the FLOPs of a step at 40 % of the peak"
+        )
 
     def test_given_compute_times_are_none(self) -> None:
         made = scenario({"kind": "on_write"})

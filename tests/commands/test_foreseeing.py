@@ -163,7 +163,7 @@ def test_to_explain_very_many_workers_wants_a_yes(file: Path) -> None:
     done = varsim("explain", file, "--set", "cluster.workers=100000", "--strategy", "on_write")
     assert time.process_time() - begun < 5
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("varsim: to explain it takes about ")
+    assert done.stderr.startswith("varsim: explaining it takes about ")
     assert done.stderr.rstrip().endswith(
         "lower cluster.workers, or explain one strategy alone (--strategy), or give --yes"
     )

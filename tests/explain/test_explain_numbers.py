@@ -301,8 +301,8 @@ class TestAbout:
 
     def test_drifting_copies(self) -> None:
         apart = (
-            "Every replica has a copy of x. As nothing is to be aggregated, a replica writes its "
-            "own copy alone, and the copies drift apart."
+            "Every replica has a copy of x. As nothing is to be aggregated, a replica writes only "
+            "its own copy, and the copies drift apart."
         )
         assert told_of(acting("on_write", "none", ["add, value: 1"])) == [apart]
         assert told_of(acting("on_write", "none", ["add, value: 1"], ["read"])) == [
@@ -374,8 +374,8 @@ class TestAbout:
             "{kind: read, variable: b}]",
         )
         assert told_of(made) == [
-            "Every replica has a copy of w. As nothing is to be aggregated, a replica writes its "
-            "own copy alone, and the copies drift apart.",
+            "Every replica has a copy of w. As nothing is to be aggregated, a replica writes only "
+            "its own copy, and the copies drift apart.",
             "Every replica has its own copies of a and b; it writes and reads those alone, and "
             "waits for nobody.",
         ]

@@ -83,7 +83,7 @@ class TestRefused:
             (
                 "minimize: workers\nspace: {where: cluster.workers > 1}",
                 21,
-                "where does not belong into the space: write it beside it",
+                "where does not belong in the space: write it beside it",
             ),
             (
                 "minimize: workers\nspce: {cluster.workers: [1, 2]}",
@@ -93,7 +93,7 @@ class TestRefused:
             (
                 "minimize: workers\ncluster.workers: [1, 2]",
                 21,
-                "(a path of the scenario belongs into 'space')",
+                "(a path of the scenario belongs in 'space')",
             ),
             (
                 "minimize: workers\ntolerance: 0.02\nspace: {cluster.workers: [1, 2]}",

@@ -13,8 +13,8 @@ from varsim.study.result import Result
 from varsim.study.verdict import ranked
 
 ALL_ALIKE = (
-    "All strategies trained at learning rate 0.1. Which of them learns best holds at that rate "
-    "alone; to compare each at its best: varsim tune FILE."
+    "All strategies trained at learning rate 0.1. At another rate, another may learn best; to "
+    "compare each at its best: varsim tune FILE."
 )
 
 

@@ -105,8 +105,8 @@ def test_nothing_is_said_of_queues_where_there_are_none(result: Result) -> None:
     shared = simulate(scenario(EASGD, **{**CASE, "network": slow, "stop": {"global_steps": 40}}))
     (said,) = [note for note in notes(shared) if "queueing" in note]
     assert said.startswith(
-        "While workers of elastic averaging (easgd) are missing, the steps of the others are as "
-        "long as with all there: "
+        "While workers of elastic averaging (easgd) are missing, the steps of the others are "
+        "taken to be as long as with all running; "
     )
 
 

@@ -331,7 +331,7 @@ def test_a_few_steps_of_many_micro_batches_are_short() -> None:
     result = simulate(scenario(accumulating(20), stop={"global_steps": 4}))
     (note,) = [note for note in result.notes if "Short runs" in note]
     assert note.startswith(
-        "Short runs: gradients computed per worker: mirrored all-reduce (on_write) 4."
+        "Short runs, with few gradients per worker: 4 in mirrored all-reduce (on_write)."
     )
 
 

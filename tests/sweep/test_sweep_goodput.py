@@ -142,7 +142,7 @@ def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
 
     few = " Two points are compared over the replications that both have, here 3; --replications 12"
     assert "too close to call" in told(best, other)
-    assert told(best, other).endswith(f"{few} gives all of them as many.")
+    assert told(best, other).endswith(f"{few} runs every point that often.")
     assert "too close to call" in told(best, other[:3])
     assert few not in told(best, other[:3])  # as many of both
     assert few not in told(best, (100.5, 102.0, 90.0, *[101.5] * 9))  # not apart
@@ -170,7 +170,7 @@ def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
         "A sweep does not judge targets (goodput at least 95 %): varsim run does for one point, "
         "varsim plan for a space.",
         "At horizon = 100 ms the horizon is shorter than a step of mirrored all-reduce "
-        "(on_write): its goodput says nothing.",
+        "(on_write): its goodput means nothing.",
     ]
     block = block.replace("100 ms", "10 d")
     table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path / "long")

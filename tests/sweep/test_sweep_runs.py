@@ -407,7 +407,7 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     assert not any(line.startswith("Too short") for line in answer(table))
     (said,) = [line for line in notes(table) if line.startswith("Short runs: in 4 of 4 rows")]
     assert "left out" not in said
-    longer = re.search(r"; longer: --set 'stop.time=([0-9.]+) s'\.$", said)
+    longer = re.search(r"; for longer runs: --set 'stop.time=([0-9.]+) s'\.$", said)
     assert longer is not None
     assert 1.0 < float(longer[1]) < 3.0
     table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=150 ms"]), tmp_path / "one")

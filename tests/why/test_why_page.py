@@ -132,7 +132,7 @@ class TestTheAnswer:
             "part: 50 ms "
         )
         assert re.search(
-            r"Most is to be gained with infinite bandwidth everywhere: 4\.[0-9]+ times as fast; "
+            r"Most would be gained with infinite bandwidth everywhere: 4\.[0-9]+ times as fast; "
             r"with instant compute: 1\.[0-9]+ times as fast\.$",
             said,
         )

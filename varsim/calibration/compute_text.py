@@ -211,7 +211,7 @@ def _empirical(
     steps = sum(map(len, rows.values()))
     replay = "cycle" if in_order else "resample"
     if table.file is not None and not warm and steps <= _MOST_PLAYED:
-        lines.append(f"  {table.file} has to lie beside the scenario")
+        lines.append(f"  {table.file} has to be beside the scenario")
         distribution = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
         return ComputePart(tuple(lines), (distribution,))
     left = thinned(rows, alike, _MOST_PLAYED if beside else _MOST_INLINE, in_order=in_order)
@@ -222,7 +222,7 @@ def _empirical(
     slower = _slower(slow) if left.pooled else []
     if beside is not None:
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
-        lines.append(f"  {beside} has to lie beside the scenario")
+        lines.append(f"  {beside} has to be beside the scenario")
         distribution = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
         return ComputePart(tuple(lines), (distribution, *slower), f"worker,seconds\n{csv}")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]

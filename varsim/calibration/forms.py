@@ -361,7 +361,7 @@ def _notes(traces: Sequence[Trace], idle: Idle) -> list[str]:
                 "since a step takes it; --idle drop leaves it out"
             )
     if unknown := sum(trace.unknown for trace in traces):
-        notes.append(f"  {unknown} kernels of NCCL whose sizes are not to be seen: left out")
+        notes.append(f"  {unknown} kernels of NCCL whose sizes cannot be seen: left out")
     phases = [sum(values) for values in zip(*(trace.phases for trace in traces), strict=True)]
     if phases[1] > 0:
         total = sum(phases)

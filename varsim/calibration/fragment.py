@@ -235,11 +235,11 @@ def _fits(
     lines += [f"  {note}" for note in extra]
     sizes = len({one.size for one in _inside(piece, transfers)})
     if sizes == 1:
-        lines.append("  one size cannot tell latency from bandwidth: the latency is put at 0")
+        lines.append("  one size cannot tell latency from bandwidth: the latency is set to 0")
     elif sizes == 2:
-        lines.append("  two sizes are met by any line: the errors say nothing")
+        lines.append("  any line fits two sizes: the errors mean nothing")
     elif line.latency == 0:
-        lines.append("  no latency is to be seen in these sizes: it is put at 0")
+        lines.append("  no latency can be seen in these sizes: it is set to 0")
     return lines
 
 

@@ -101,7 +101,7 @@ def calibrate(
     quiet: Quiet = False,
     runs: Runs = None,
     half: Annotated[
-        recordings.Halves, typer.Option(help="Use the first, the second half of the runs, or all.")
+        recordings.Halves, typer.Option(help="Use the first half of the runs, the second, or all.")
     ] = "first",
 ) -> None:
     """Turn measurements into part of a scenario.

@@ -69,7 +69,7 @@ def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
     weigh_step(scenario)
     weigh_failures(scenario)
     fewer = "lower cluster.workers, or explain one strategy alone (--strategy)"
-    _decide(foreseen_reruns(scenario, _is_little), "to explain it takes", fewer, sure)
+    _decide(foreseen_reruns(scenario, _is_little), "explaining it takes", fewer, sure)
 
 
 def _judge(scenario: "Scenario", found: "Effort", sure: bool) -> None:

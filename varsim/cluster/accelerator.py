@@ -67,12 +67,12 @@ class Device(Model):
     """What the device computes in; by default what TensorFlow computes float32 in: tf32 from
     Ampere on."""
     measured: bool = False
-    """Take the share of the best matrix product that somebody measured, not of the printed peak.
+    """Whether `efficiency` is a share of the best measured matrix product, not of the printed peak.
     """
     peak: FlopsPerSecond | None = None
     """Peak computing rate, instead of a preset."""
     efficiency: float | None = Field(None, gt=0, le=1)
-    """Share of the peak that the model reaches; left out, 0.4, a guess, and a run says so."""
+    """Share of the peak that the model reaches; default: 0.4, a guess, and a run then says so."""
     sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
     """Spread of step times: standard deviation of their logarithm; 0 makes all the same."""
 
@@ -135,7 +135,7 @@ class Device(Model):
             low, high = (1 / times for times in reversed(self.within))
             known = f", as no measurement of {self._called(workload)} is known"
             doubt = (
-                f"its FLOPs at {100 * self.share:.3g} % of the "
+                f"the FLOPs of a step at {100 * self.share:.3g} % of the "
                 f"{'best matrix product' if self.measured else 'peak'}"
                 f"{'' if self.preset is None or self.measured else known}; where steps were "
                 f"measured, they took {low:.1f} to {high:.1f} times what such an estimate says"

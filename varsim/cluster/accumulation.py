@@ -25,11 +25,10 @@ class DropCompute(Model):
     """
 
     threshold: Seconds = Field(gt=0)
-    """Time since a worker began with the step after which it gives up the rest of its micro-
-    batches."""
+    """Time after the beginning of a step at which a worker gives up the rest of its batches."""
     check: Literal["between", "preempt"] = "between"
-    """`between` micro-batches, so that the one begun is ended, or `preempt`, which breaks it off.
-    """
+    """When it looks at the clock: `between` micro-batches, so that the one at hand is finished, or
+    at any time (`preempt`), which breaks it off."""
     divide_by: Literal["computed", "all"] = "computed"
     """Whether the mean is over the micro-batches that were computed or over all of them."""
 

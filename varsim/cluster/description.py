@@ -81,7 +81,7 @@ class Cluster(Model):
     partitioner: AnyPartitioner | None = None
     """What cuts tensors into parts that are placed as tensors of their own."""
     servers_on: Literal["dedicated", "workers"] = "dedicated"
-    """Whether servers have machines of their own or stand on those of the workers."""
+    """Whether servers have machines of their own or run on those of the workers."""
     network: AnyTopology
     """The links between the machines, and how they are shared."""
     overheads: Overheads | None = None
@@ -239,7 +239,7 @@ def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
 
 
 class ClusterChange(Model):
-    """What one strategy of a comparison has different from the scenario's cluster."""
+    """What is different for one strategy of a comparison from the scenario's cluster."""
 
     parameter_servers: PositiveInt | None = None
     """Takes the place of the cluster's."""

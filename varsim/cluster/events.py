@@ -21,7 +21,7 @@ ProcessName: TypeAlias = WorkerName | Literal["chief"]
 
 
 class ProcessEvent(Model):
-    """At a time a process is killed, begins again, or (the chief alone) ends in good order.
+    """At a given time a process is killed, restarts, or (the chief alone) ends in good order.
 
     It comes before all else that happens at that instant.
     """
@@ -31,7 +31,7 @@ class ProcessEvent(Model):
     kill: ProcessName | None = None
     """Whose process dies: `chief`, or `{worker: 3}`."""
     restart: ProcessName | None = None
-    """Whose process begins again."""
+    """Whose process restarts."""
     stop: Literal["chief"] | None = None
     """The chief ends in good order, and the run with it."""
 

@@ -85,7 +85,7 @@ Repair: TypeAlias = Annotated[AnyDistribution, BeforeValidator(_fixed)]
 
 
 class FailureSource(Grown):
-    """What fails: each member of a `domain` for itself, again and again.
+    """What fails: each member of a `domain` on its own, again and again.
 
     `mtbf`: mean time between failures of one member, exponential; or `per_day`: failures of one
     member in a day; or `preset`, as often as was published of machines; or `law`: any law of the
@@ -102,9 +102,9 @@ class FailureSource(Grown):
     mtbf: Seconds | None = Field(None, gt=0)
     """Mean time between failures of one member, exponential."""
     per_day: float | None = Field(None, gt=0)
-    """Failures of one member in a day, exponential."""
+    """Failures of one member per day, exponential."""
     preset: str | None = None
-    """As often as machines of some operator failed, exponential: `varsim list failures`."""
+    """As often as the machines of some operator failed, exponential: `varsim list failures`."""
     law: AnyDistribution | None = None
     """Law of the time from one failure of a member to its next."""
     repair: Repair | None = None

@@ -61,9 +61,9 @@ def check_beside(
     if in_run(failures):
         if checkpoint is not None and not restores(failures, cluster, servers, chief, copies):
             raise ValueError(
-                "checkpoint has no effect: inside a run it is read back when servers fail, or "
-                "worker 0 where servers have the model, or where copies of workers are the model "
-                "all of them; here servers, or workers that never fail, keep it"
+                "checkpoint has no effect: inside a run it is read back when servers fail, when "
+                "worker 0 fails where servers have the model, or when all workers fail where their "
+                "copies are the model; here servers, or workers that never fail, keep it"
             )
         played = failures.recorded
         if played and stop.time is not None and (first := min(played.failures)[0]) > stop.time:

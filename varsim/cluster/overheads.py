@@ -43,7 +43,7 @@ class Overheads(Model):
     wake: Seconds = Field(0.0, ge=0)
     """A server's time to let one worker go on."""
     message: Seconds = Field(0.0, ge=0)
-    """What each message of a collective takes besides."""
+    """Additional time for each message of a collective."""
     payload: BytesPerSecond | None = None
     """Rate at which what is sent and received is copied."""
     reduction: BytesPerSecond | None = None

@@ -59,11 +59,11 @@ class MinSize(TensorPartitioner):
     tf.distribute.experimental.partitioners.MinSizePartitioner, whose default size is 256 KiB.
     """
 
-    about: ClassVar[str] = "as many parts of at least a given size as there are, up to a number"
+    about: ClassVar[str] = "as many parts as a tensor fills at a given size each, up to a number"
 
     kind: Literal["min_size"] = "min_size"
     size: Bytes = Field(256 * 2**10, ge=1)
-    """The fewest bytes of a part."""
+    """Least size aimed at for a part; as the number is rounded up, parts may be smaller."""
     max_shards: int = Field(ge=2, le=100_000)
     """The most parts of a tensor."""
 

@@ -162,7 +162,7 @@ Interval: TypeAlias = Annotated[
 
 
 class Checkpoint(Grown):
-    """Checkpoints of a job: after `every` so much work, rounded up to the end of a step.
+    """Checkpoints of a job: one after `every` of work, rounded up to the end of a step.
 
     `every: optimal` takes the interval that gives the most goodput under exponential failures.
     `write`: how long it takes to write one; or `storage`: one worker sends the parameters and the
@@ -180,9 +180,9 @@ class Checkpoint(Grown):
     later: ClassVar[tuple[str, ...]] = ("keep_on",)
 
     every: Interval
-    """Work between two checkpoints; optimal: as much as keeps most."""
+    """Work between two checkpoints; `optimal`: the interval with which most work is kept."""
     write: Seconds | None = Field(None, ge=0)
-    """How long one checkpoint is written."""
+    """How long it takes to write one checkpoint."""
     storage: BytesPerSecond | None = Field(None, gt=0)
     """Instead of `write`: at what rate storage takes in parameters and optimizer state."""
     mode: Literal["blocking", "asynchronous"] = "blocking"
@@ -192,9 +192,9 @@ class Checkpoint(Grown):
     slowdown: float = Field(0.0, ge=0)
     """How much longer steps take beside an asynchronous write, as a share."""
     restore: Seconds = Field(0.0, ge=0)
-    """How long a job that begins again reads its last checkpoint."""
+    """How long a job that restarts takes to read its last checkpoint."""
     keep_on: Literal["remote", "host"] = "remote"
-    """Where it is kept; `host`: on the disk of the writer's host, gone when that goes to repair."""
+    """Where it is kept; `host`: on the disk of the writer's host, lost when that goes to repair."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -339,11 +339,11 @@ class Recovery(Grown):
     policy: Literal["restart", "wait", "continue_with_fewer"] = "restart"
     """What the job does after a failure."""
     restart: Seconds = Field(0.0, ge=0)
-    """From when its hosts are there until the job works again."""
+    """From the moment its hosts are there until the job works again."""
     spares: Spares | None = None
     """Hosts that stand by."""
     fewest: PositiveInt | None = None
-    """With how many hosts a job goes on, but not with less (`continue_with_fewer`); default: 1."""
+    """Fewest hosts with which a job goes on (`continue_with_fewer`); default: 1."""
 
     @model_validator(mode="after")
     def _fewest_of_whom(self) -> Self:

@@ -20,11 +20,11 @@ class Stop(Model):
     """
 
     global_steps: PositiveInt | None = None
-    """After so many updates of the model."""
+    """After this many updates of the model."""
     examples: PositiveInt | None = None
-    """After so many examples in applied gradients."""
+    """After this many examples in applied gradients."""
     time: Seconds | None = Field(None, gt=0)
-    """After so much virtual time."""
+    """After this much simulated time."""
     loss: float | None = Field(None, ge=0)
     """At the first update with this loss or a lower one."""
     equal_examples: bool = True

@@ -43,7 +43,7 @@ _SENT: Final = {
     ("gradients", "sums"): "sending gradients to {servers} and receiving sums",
     ("gradients", "workers"): "all-reducing gradients with all other workers",
     ("parameters", "centre"): "sending changes to {servers}",
-    ("parameters", "neighbours"): "exchanging copies with neighbors",
+    ("parameters", "neighbours"): "exchanging copies with neighbours",
     ("parameters", "workers"): "averaging copies with all other workers",
     ("parameters", "copies"): "broadcasting the copy of worker 0",
 }

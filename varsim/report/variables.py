@@ -154,7 +154,7 @@ def varied(result: "VariablesResult") -> Table:
 def links(result: "VariablesResult") -> Table:
     """What the busiest links carried, as the mean over replications."""
     caption = (
-        f"{CARRIED}; other than above, what is sent before step 1 to make the variables is included"
+        f"{CARRIED}; unlike above, what is sent before step 1 to make the variables is included"
     )
     left, folded = "; the busiest {most} of {all} links", "What each link carried"
     return busiest_links(result.carried, result.modes, caption, left, folded=folded, on=Media.PAGE)

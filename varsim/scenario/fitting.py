@@ -30,7 +30,7 @@ class MemoryLimits(Model):
     """
 
     device: Bytes | None = Field(None, gt=0)
-    """Memory of each worker's device (default: of its preset, where that comes in one size)."""
+    """Memory of each worker's device (default: that of its preset, if it comes in one size)."""
     server: Bytes | None = Field(None, gt=0)
     """Memory of each parameter server (default: not known)."""
     activations: Bytes | None = Field(None, gt=0)

@@ -296,7 +296,7 @@ class _PlanBlock:
             if key not in KEYS:
                 meant = nearest(key, KEYS)
                 hint = f"; did you mean {quoted(meant)}?" if meant else ""
-                known = f" (a path of the scenario belongs into {quoted('space')})" * ("." in key)
+                known = f" (a path of the scenario belongs in {quoted('space')})" * ("." in key)
                 message = f"unknown key {quoted(key)} of a plan{hint}{known}"
                 self._faults.append(Fault.at(mark, message))
 
@@ -305,7 +305,7 @@ class _PlanBlock:
         if isinstance(space, MappingNode):
             refused = {"where", "precision", "most_replications"} & space.keys.keys()
             for key in sorted(refused):
-                message = f"{key} does not belong into the space" + (
+                message = f"{key} does not belong in the space" + (
                     ": write it beside it" if key in KEYS else ""
                 )
                 self._faults.append(Fault.at(space.keys[key], message))

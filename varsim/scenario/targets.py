@@ -58,15 +58,15 @@ class Targets(Grown):
 
     loss: float | None = Field(None, ge=0, description="time to this loss is reported")
     throughput: ExamplesPerSecond | None = Field(None, gt=0)
-    """At least so many examples per second."""
+    """At least this many examples per second."""
     staleness_p99: float | None = Field(None, ge=0, description="updates")
     wasted: float | None = Field(None, ge=0, lt=1, description="share of all compute time")
     step_time_p99: Seconds | None = Field(None, gt=0)
-    """99 of 100 steps take at most so long."""
+    """99 of 100 steps take at most this long."""
     time_to_loss: Seconds | None = Field(None, gt=0)
-    """The target `loss` is reached at most so late."""
+    """The target `loss` is reached within this time."""
     goodput: Annotated[float, Field(gt=0, le=1), BeforeValidator(_share)] | None = None
-    """Least share of the time of a job among failures that is work which was kept: 95 %."""
+    """Least share of the time of a job among failures that goes into work which is kept: 95 %."""
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -77,7 +77,7 @@ class Targets(Grown):
     def check(self, stop_loss: float | None, *, may_fail: bool) -> None:
         """Raise ValueError for a time to no loss, and for goodput where nothing fails."""
         if self.goodput is not None and not may_fail:
-            raise ValueError("targets.goodput needs failures, of which it says what they leave")
+            raise ValueError("targets.goodput needs failures: it is what they leave")
         if self.time_to_loss is not None and self.loss is None and stop_loss is None:
             raise ValueError("targets.time_to_loss needs targets.loss (for example loss: 0.4)")
 
@@ -94,13 +94,13 @@ class Prices(Model):
     """
 
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = "USD"
-    """Three letters, for the reports."""
+    """Three capital letters, for the reports."""
     device_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """An hour of a worker's machine."""
+    """Price of an hour of a worker's machine."""
     server_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """An hour of a server on a machine of its own."""
+    """Price of an hour of a server on a machine of its own."""
     gigabyte: float = Field(0.0, ge=0, allow_inf_nan=False)
-    """10^9 bytes from machine to machine."""
+    """Price of 10^9 bytes sent from machine to machine."""
 
     @model_validator(mode="after")
     def _costs_something(self) -> Self:

@@ -34,7 +34,7 @@ class Scenario(ShownAsFile):
     seed: int = Field(0, ge=0, lt=2**63)
     """Where all random numbers come from; another seed, other draws."""
     replications: int = Field(5, ge=1, le=10_000)
-    """Runs of each strategy, on other draws; intervals are over these."""
+    """Runs of each strategy, each on draws of its own; intervals are over these."""
     cluster: Cluster
     """Workers, servers and the network between them."""
     workload: Workload
@@ -42,15 +42,15 @@ class Scenario(ShownAsFile):
     strategies: tuple[AnyStrategy, ...] = Field(min_length=1)
     """What is compared, at least one."""
     events: tuple[ProcessEvent, ...] = ()
-    """Processes that die and begin again, in order of time."""
+    """Processes that die and restart, in order of time."""
     failures: RandomFailures | None = None
-    """Hosts that fail at random, over a horizon beyond the run."""
+    """Hosts that fail at random, inside the run or over a horizon beyond it."""
     checkpoint: Checkpoint | None = None
     """How a job that fails at random is saved."""
     recovery: Recovery | None = None
-    """How it begins again."""
+    """How it restarts."""
     stop: Stop
-    """When a run ends: at the first that holds."""
+    """When a run ends: as soon as one of these holds."""
     targets: Targets = Targets()
     """What a strategy is to reach."""
     prices: Prices | None = None
@@ -360,15 +360,15 @@ class Scenario(ShownAsFile):
             map(reduces_meanwhile, self.strategies)
         ):
             raise ValueError(
-                "cluster.overlap_pace has no effect: in none of the strategies gradients are "
+                "cluster.overlap_pace has no effect: in none of the strategies are gradients "
                 "all-reduced during the backward pass (overlap: true, without servers)"
             )
         if self.cluster.optimizer_time is not None and not any(
             strategy.updates_copies for strategy in self.strategies
         ):
             raise ValueError(
-                "cluster.optimizer_time has no effect: in none of the strategies a worker updates "
-                "a copy of its own (what servers need says cluster.server_update)"
+                "cluster.optimizer_time has no effect: in none of the strategies does a worker "
+                "update a copy of its own (cluster.server_update says what servers need)"
             )
         unused = {} if self.prices is None else self.prices.unused(self.strategies, self.cluster)
         for key, why in unused.items():
@@ -395,8 +395,8 @@ class Scenario(ShownAsFile):
             told = any(map(self._tells_memory, self.strategies))
             if self.workload.optimizer is not None and not told:
                 raise ValueError(
-                    "workload.optimizer has no effect: problem timing has no values, and nothing "
-                    "is sharded, or has a device whose memory is known"
+                    "workload.optimizer has no effect: problem timing has no values, nothing is "
+                    "sharded, and no device's memory is known"
                 )
             for index, strategy in enumerate(self.strategies):
                 if strategy.optimizer is not None and not self._tells_memory(strategy):

@@ -45,7 +45,7 @@ class VariablesScenario(ShownAsFile):
     seed: int = Field(0, ge=0, lt=2**63)
     """Where all random numbers come from."""
     replications: int = Field(1, ge=1, le=10_000)
-    """Runs of each mode, on other draws."""
+    """Runs of each mode, each on draws of its own."""
     cluster: ReplicaCluster
     """Workers with a replica each, servers and the network between them."""
     variables: tuple[VariableDescription, ...] = Field(min_length=1, max_length=100)
@@ -57,7 +57,7 @@ class VariablesScenario(ShownAsFile):
     program: Program
     """What is done with the variables, step by step."""
     vary: Vary | None = None
-    """Runs the program again with other shares of reads."""
+    """Runs the program again with other numbers of reads per write."""
 
     @model_validator(mode="after")
     def _modes_fit(self) -> Self:

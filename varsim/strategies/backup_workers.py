@@ -24,12 +24,12 @@ class BackupWorkers(Strategy):
     N = `replicas_to_aggregate`; the other workers are the backups.
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update.
     Servers: with the N-th whole gradient (5) update every variable with their mean, (6) count the
-    step. Whoever is at (1) to (3) then gives up and begins anew with (1).
-    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent when the
-    backward pass has made it (wait-free back-propagation).
-    There are no tokens: nobody works on an old step, and nobody's work is made up for by others.
+    step. Whoever is at (1) to (3) by then gives up and starts over at (1).
+    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent once the
+    backward pass has computed it (wait-free back-propagation).
+    There are no tokens: nobody works on an old step, and nobody makes up for another's work.
     Chen et al., 2016 (Revisiting Distributed Synchronous SGD), algorithms 3 and 4; TensorFlow's
-    SyncReplicasOptimizer, which says to be this, is `sync_replicas`.
+    SyncReplicasOptimizer, which claims to be this, is `sync_replicas`.
     """
 
     called: ClassVar[str] = "sync PS with backup workers"

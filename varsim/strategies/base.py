@@ -134,7 +134,7 @@ class Strategy(Grown, ABC):
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
     """What it is called in the comparison; by default its kind."""
     on: ClusterChange | None = None
-    """What of the cluster is different for this strategy alone."""
+    """What is different about the cluster for this strategy alone."""
     optimizer: AnyOptimizer | None = None
     """Takes the place of the workload's."""
 
@@ -428,7 +428,7 @@ class AsynchronousStrategy(Strategy, ABC):
     }
 
     staleness_policy: AnyStalenessPolicy | None = None
-    """What becomes of a gradient whose values were updated since they were read."""
+    """What becomes of a gradient if the variables were updated since they were read."""
 
     def holds(self, cluster: Cluster) -> Holds:
         """And what every worker has read, where a policy compares with that."""

@@ -27,18 +27,19 @@ class DiLoCo(Strategy):
     (3) after its apply step they wait for the mean, if need be; (4) the `outer` optimizer (default:
     SGD with a Nesterov momentum of 0.9 at rate 0.7) makes an outer step on the shared model;
     (5) the copy becomes `mixing` times itself and 1 - mixing times the shared model.
-    With `fragments` the model is cut in so many parts that take turns (streaming), which end after
-    every inner_steps / fragments steps, and so much less is sent at a time. With a `delay` workers
-    take so many inner steps while all-reduces are under way, which are hidden behind them, one
-    after the other. By `convention` sync i = 0, 1, ... of torchft is applied as turn i ends, and
-    sent delay steps before, of fragment i mod fragments; that of the `paper` is sent as turn i
-    ends, and applied delay steps later, of fragment (i + 1) mod fragments. `outer_precision`: what
-    outer gradients are rounded to, and sent in; fp8, int8 and fp4 with one scale for each tensor,
-    which is sent for nothing. The mean is taken exactly. The outer step itself takes no time.
+    With `fragments` the model is cut into that many parts that take turns (streaming), which end
+    after every inner_steps / fragments steps, so that much less is sent at a time. With a `delay`
+    workers take that many inner steps while all-reduces are under way, which are hidden behind
+    them, one after the other. By `convention` sync i = 0, 1, ... of torchft, of fragment i mod
+    fragments, is sent delay steps before turn i ends, and applied as it ends; that of the `paper`,
+    of fragment (i + 1) mod fragments, is sent as turn i ends, and applied delay steps later.
+    `outer_precision`: what outer gradients are rounded to, and sent in; fp8, int8 and fp4 have one
+    scale for each tensor, which is sent for free. The mean is taken exactly. The outer step itself
+    takes no time.
     `collective`: the algorithm of their all-reduce, as of on_write (default: ring).
     When a worker dies (`events`) the others go on without it. A sync whose all-reduce it dies in
     has failed: its fragment of every copy goes back to the shared model and has the next turn, too
-    (torchft). One that begins again (0) waits for the end of a sync, takes all that another worker
+    (torchft). One that restarts (0) waits for the end of a sync, takes all that another worker
     has then, and goes on at its step. After a sync the lowest rank that is left saves what it has,
     if there are checkpoints.
     With `overlap` (1) and (2) run side by side: in the last step before a sync every tensor's part
@@ -199,7 +200,8 @@ class DiLoCo(Strategy):
             raise ValueError(f"fragments may be at most {numbers}: the problem has no more numbers")
         if self.outer_precision is not None and workload.sized:
             raise ValueError(
-                "outer_precision has no effect: bytes are given, and not numbers of parameters"
+                "outer_precision has no effect: sizes are given in bytes, not as numbers of "
+                "parameters"
             )
         super().check_workload(workload)
 

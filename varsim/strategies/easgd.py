@@ -19,12 +19,12 @@ from varsim.strategies.base import Round, Sends, Strategy
 
 
 class ElasticAveraging(Strategy):
-    """Every `period` steps, a copy and the centre on the servers are drawn to each other.
+    """Every `period` steps, a copy and the centre on the servers are drawn towards each other.
 
     Replicas: (1) compute a gradient on their own copy; at steps 0, period, 2 period, ... (2) fetch
     the centre, (3) take the elastic difference, `moving_rate` times copy less centre, from their
     copy, (4) send it to the servers, which add it to the centre, variable by variable, as it
-    arrives; (5) apply the gradient of (1) to their copy. One that begins again (0) takes the centre
+    arrives; (5) apply the gradient of (1) to their copy. One that restarts (0) takes the centre
     for its copy. What is measured is the centre.
     `mode: asynchronous` (algorithm 1): nobody waits for anybody. `round_robin` (the scheme of the
     paper's section 4): exchanges, (2) to (4), are by rank, one worker after the other, and a worker
@@ -35,7 +35,9 @@ class ElasticAveraging(Strategy):
     """
 
     called: ClassVar[str] = "elastic averaging (easgd)"
-    about: ClassVar[str] = "workers' own copies and a centre on the servers, drawn to each other"
+    about: ClassVar[str] = (
+        "workers' own copies and a centre on the servers, drawn towards each other"
+    )
     also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
     about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
     others: ClassVar[Mapping[str, object]] = {

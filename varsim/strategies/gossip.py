@@ -37,7 +37,7 @@ class Gossip(Strategy):
     it with a partner's, atomically: send it there, where both become their mean, and get that back;
     (A3) apply the gradient to what their copy is then. Nobody waits for anybody.
     `push_sum` (SGP, algorithm 1): (P1) compute a gradient at z, (P2) apply it to x, (P3) send
-    shares of x and of the push-sum weight w to the peers of this step, (P4) wait for those of
+    shares of x and of the push-sum weight w to the peers of this step, (P4) wait for the shares of
     others, and add them up, (P5) z = x / w. The 8 bytes of w are not counted.
     `graph`: ring (default): weights of 1/3 for both sides and oneself, in push_sum half for the
     next rank; exponential: in step k half for the rank 2^(k mod L) further, L = floor(log2(workers

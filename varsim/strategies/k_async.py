@@ -17,13 +17,13 @@ from varsim.strategies.base import AsynchronousStrategy, Round, Sends
 
 
 class KAsync(AsynchronousStrategy):
-    """Asynchronous SGD whose updates are of K gradients, each of another worker.
+    """Asynchronous SGD whose updates are of K gradients, each from a different worker.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update
-    that it is part of; then only these begin with (1) anew, and all others compute on.
-    Servers: (5) keep whole gradients, in the order in which they come; of every K of them they
-    (6) update all variables with the mean and (7) count the step.
-    With K 1 it is the kind `none`, with all workers a barrier.
+    that it is part of; then only these start over at (1), and all others go on computing.
+    Servers: (5) keep whole gradients in the order in which they arrive; with the mean of every K
+    of them they (6) update all variables and (7) count the step.
+    With K = 1 it is the kind `none`, with K = all workers a barrier.
     Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-async SGD. Their K-sync is the
     kind `backup_workers`.
     """
@@ -34,7 +34,7 @@ class KAsync(AsynchronousStrategy):
 
     kind: Literal["k_async"] = "k_async"
     k: PositiveInt
-    """Gradients that make an update, each of another worker."""
+    """Gradients that make an update, each from a different worker."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

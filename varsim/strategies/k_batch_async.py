@@ -18,10 +18,10 @@ from varsim.strategies.base import AsynchronousStrategy, Round, Sends
 class KBatchAsync(AsynchronousStrategy):
     """Asynchronous SGD whose updates are of K gradients, whoever they come from.
 
-    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, and begin with (1) anew.
-    Servers: (4) keep whole gradients, in the order in which they come; of every K of them they
-    (5) update all variables with the mean and (6) count the step.
-    With K 1 it is the kind `none`.
+    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, and start over at (1).
+    Servers: (4) keep whole gradients in the order in which they arrive; with the mean of every K
+    of them they (5) update all variables and (6) count the step.
+    With K = 1 it is the kind `none`.
     Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-batch-async SGD.
     """
 

@@ -19,12 +19,12 @@ from varsim.strategies.base import Round, Sends, Strategy
 class KBatchSync(Strategy):
     """Synchronous SGD whose updates are of the first K gradients, whoever they come from.
 
-    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) begin with (2) anew,
+    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) start over at (2),
     at what they read, as long as there is no update.
-    Servers: (5) keep whole gradients, in the order in which they come; with the K-th they
-    (6) update all variables with the mean and (7) count the step. Whoever is at (1) to (3) then
-    gives up and begins with (1); all of a gradient that comes with the K-th, but after it, is
-    dropped. So no gradient is stale.
+    Servers: (5) keep whole gradients in the order in which they arrive; with the K-th they
+    (6) update all variables with the mean and (7) count the step. Whoever is at (1) to (3) by then
+    gives up and starts over at (1); a gradient that is complete at the same moment as the K-th, but
+    after it, is dropped. So no gradient is stale.
     Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-batch-sync SGD. Their K-sync,
     with one gradient of each worker, is the kind `backup_workers`.
     """

@@ -22,9 +22,9 @@ from varsim.values.workload import Workload
 class LocalSgd(Strategy):
     """Take `period` local steps, then average the copies of the model.
 
-    Replicas: (1) compute a gradient on their own copy, (2) average it with those of others where
-    the step is one of those, (3) apply it to their own copy, (4) average the copies by an
-    all-reduce, a barrier, after the steps that it is due after. One that begins again (0) gets the
+    Replicas: (1) compute a gradient on their own copy, (2) in the steps that average gradients,
+    average it with those of others, (3) apply it to their own copy, (4) after the steps at which it
+    is due, average the copies by an all-reduce, which is a barrier. One that restarts (0) gets the
     latest average from another and goes on at its step.
     Steps are counted k = 0, 1, ...; the first `warmup_steps` of them average no copies, but all
     gradients (`before_warmup: all_reduce`, the default: post-local SGD) or `none`. Copies are
@@ -32,15 +32,15 @@ class LocalSgd(Strategy):
     after period steps; in that of pytorch (PeriodicModelAverager) if (k - warmup_steps) mod period
     = 0, so that the first step after warm-up is averaged.
     `levels`: pairs [period, ranks] in place of a period; only the largest level whose period
-    divides k (torchft: k + 1), not counted from warm-up, averages, in groups of so many
+    divides k (torchft: k + 1), not counted from warm-up, averages, in groups of that many
     neighbouring ranks (PyTorch: HierarchicalModelAverager). `ranks_per_group`: after warm-up
-    gradients are averaged in groups of so many in every step (PyTorch: post_localSGD_hook).
+    gradients are averaged in groups of that many in every step (PyTorch: post_localSGD_hook).
     `optimizer_state`: whether every replica keeps the slots of its own optimizer, as PyTorch and
     torchft have it, or these are averaged, too.
     `collective`: the algorithm of all-reduces, as of on_write (default: ring), but none of the
     hierarchical ones: `levels` average group by group.
     With `on_death: continue_with_fewer` the others go on without a worker that dies. An average
-    that it dies in changes no copy (torchft); one that begins again (0) waits for the end of an
+    that it dies in changes no copy (torchft); one that restarts (0) waits for the end of an
     average, takes all that another worker has then, and goes on at its step. After an average the
     lowest rank that is left saves what it has, if there are checkpoints.
     Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
@@ -206,7 +206,7 @@ class LocalSgd(Strategy):
         }
         for key in [key for key, used in given.items() if used] if events else ():
             raise ValueError(
-                f"{key} does not go with {cause(events)}: a worker that begins again gets the "
+                f"{key} does not go with {cause(events)}: a worker that restarts gets the "
                 "latest average of all copies, which is not what its group has"
             )
 

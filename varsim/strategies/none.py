@@ -16,7 +16,7 @@ from varsim.values.gradient import Gradient
 
 
 class NoSynchronization(AsynchronousStrategy):
-    """Asynchronous SGD: nobody waits for anybody, but where updates take turns.
+    """Asynchronous SGD: nobody waits for anybody, except where updates take turns.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, variable by variable.
     Servers: (4) apply each variable's gradient as it arrives; when all of a gradient is applied,
@@ -26,8 +26,8 @@ class NoSynchronization(AsynchronousStrategy):
     is seen at once at its end, (L6) count the step and leave the lock to the next. Reads take no
     lock. TensorFlow's flag locks one variable at a time: that keeps a variable whole, which it is
     here without a lock, but not a read of several.
-    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent when the
-    backward pass has made it (wait-free back-propagation), and (4) is when all of it is there.
+    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent once the
+    backward pass has computed it (wait-free back-propagation), and (4) is when all of it is there.
     TensorFlow: VariableSynchronization.NONE, a parameter server without SyncReplicasOptimizer.
     Also known as Downpour SGD (Dean et al., 2012) or, without locks, Hogwild.
     """

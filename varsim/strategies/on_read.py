@@ -27,8 +27,8 @@ class OnRead(Strategy):
     meet, (4) the copies are aggregated over the network: mean and sum by all-reduce,
     only_first_replica needs no other copy, (5) the reader measures the result. Reading does not
     write; with `write_back` (6) every copy is set to what was read (sum: divided by the number
-    of replicas), which makes it periodic averaging, also known as local SGD. A replica that begins
-    again (0) gets what was read last from another, and goes on at its step.
+    of replicas), which makes it periodic averaging, also known as local SGD. A replica that
+    restarts (0) gets what was read last from another, and goes on at its step.
     TensorFlow: VariableSynchronization.ON_READ. Stich, 2019 (local SGD).
     """
 

@@ -44,7 +44,7 @@ class OnWrite(Strategy):
     """A copy of the model on every worker, kept equal bit for bit.
 
     Replicas: (1) compute a gradient on their own copy, (2) take part in the all-reduce, which is
-    the barrier, (3) apply the mean to their own copy. One that begins again (0) gets the model
+    the barrier, (3) apply the mean to their own copy. One that restarts (0) gets the model
     from another; its gradient, if it had offered one, is still in the round.
     `collective`: the algorithm of the all-reduce. Hierarchical ones go by groups of
     `ranks_per_group` neighbouring ranks, the double binary tree by segments of `segment_size`
@@ -59,10 +59,10 @@ class OnWrite(Strategy):
     With `collective: push_pull` the cluster's parameter servers add the gradients up (PushPull).
     Each part of a tensor, as `placement` and `partitioner` make them, is a message of its own, and
     its sum goes back to all replicas at once. Buckets, and `events`, do not go with it.
-    With `micro_batches` (gradient accumulation) (1) is so many of them one after the other, at the
-    same parameters, each of `batch_size` examples and with a compute time of its own; their mean is
-    all-reduced once. Only the last one's backward pass overlaps (DDP's no_sync). `drop_compute`
-    lets a worker give up the rest of them (DropCompute).
+    With `micro_batches` (gradient accumulation) (1) is that many of them, one after the other, at
+    the same parameters, each of `batch_size` examples and with a compute time of its own; their
+    mean is all-reduced once. Only the last one's backward pass overlaps (DDP's no_sync).
+    `drop_compute` lets a worker give up the rest of them (DropCompute).
     With `overlap: forward` the next forward pass goes on beside (2), too, which is in two halves: a
     reduce-scatter of each bucket in the backward pass, and an all-gather of each in the order of
     the next forward pass, where every layer waits for its own (Zhang et al., 2023, DeAR). In their
@@ -74,7 +74,7 @@ class OnWrite(Strategy):
     before is computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020.
     With `on_death: continue_with_fewer` the others go on without a worker that dies, and divide by
     how many are present. If it dies in (2), all drop their gradients and begin with (1) again
-    (torchft). One that begins again (0) waits for the end of a step, and gets the model from
+    (torchft). One that restarts (0) waits for the end of a step, and gets the model from
     another one. The lowest rank that is present (4) saves the model, if there are checkpoints,
     from which all begin when nobody is left.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
@@ -146,7 +146,7 @@ class OnWrite(Strategy):
     """Gradients are all-reduced during the backward pass; `forward`: and during the next forward
     pass."""
     sharding: Sharding | None = None
-    """What each worker keeps a shard of only: ZeRO-1, ZeRO-2, ZeRO-3 (FSDP)."""
+    """What each worker keeps only a shard of: ZeRO-1, ZeRO-2, ZeRO-3 (FSDP)."""
     bucketing: Rule | None = None
     """How gradients are gathered into buckets: PyTorch's rule, TensorFlow's, or each layer by
     itself."""

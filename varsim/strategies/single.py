@@ -13,7 +13,7 @@ from varsim.strategies.base import Round, Sends, Strategy
 class Single(Strategy):
     """Plain sequential SGD on worker 0: (1) compute a gradient, (2) apply it.
 
-    Should it die, the model is lost, and (0) nobody has it when it begins again.
+    Should it die, the model is lost, and (0) nobody has it when it restarts.
     """
 
     called: ClassVar[str] = "one worker (single)"

@@ -34,12 +34,12 @@ class SyncReplicas(Strategy):
     its mean as soon as its own take is served, (C3) after all of them count the step, (C4) put
     max(N, T) tokens with the new step at the end of the queue, (C5) update the averages of the
     variables, if there are any; an outsider who measures the model then finds these. In good order
-    it ends with (C6): it closes the queue, and who finds that empty ends, too.
-    With `overlap` (R2) and (R3) run side by side: what a layer adds to a variable is sent when the
-    backward pass has made it (wait-free back-propagation).
-    `initial_tokens`: -1, as nothing, stands for N; below N - T they are refused; 0 or less is none.
-    A worker that begins again is labelled with the global step and needs no token. A chief that
-    does, begins with (C0), after it has restored the variables if there are checkpoints. Servers,
+    it ends with (C6): it closes the queue, and whoever finds that empty ends, too.
+    With `overlap` (R2) and (R3) run side by side: what a layer adds to a variable is sent once the
+    backward pass has computed it (wait-free back-propagation).
+    `initial_tokens`: -1, like none given, stands for N; below N - T they are refused; 0 or less is none.
+    A worker that restarts is labelled with the global step and needs no token. A chief that does
+    begins at (C0), after it has restored the variables if there are checkpoints. Servers,
     accumulators and queue outlive them.
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """

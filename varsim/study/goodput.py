@@ -17,11 +17,11 @@ _OF_ALL: Final = "share of all time of all workers, over the whole life of the j
 # In the order in which the parts are told; they sum to 1.
 PARTS: Final = {
     "goodput": ("productive", "in work that was kept, with its communication and waiting"),
-    "life_checkpoint": ("checkpoint", "that checkpoints cost which were completed"),
+    "life_checkpoint": ("checkpoint", "that completed checkpoints cost"),
     "life_lost": ("lost", "in work, and checkpoints, that a failure threw away"),
     "life_detection": ("detection", "until failures were noticed"),
     "life_repair": ("repair", "waiting for a spare host, or for the repair of one"),
-    "life_restart": ("restart", "beginning again, with the reading of the checkpoint"),
+    "life_restart": ("restart", "restarting, the reading of the checkpoint included"),
 }
 TO_TARGET: Final = "life_time_to_target"
 KEPT: Final = "kept_examples_per_s"
@@ -34,12 +34,12 @@ OF_LIVES: Final[dict[str, Metric]] = {
         "1/s", "examples in updates that were kept, per second of the whole life of the job"
     ),
     "failures_per_day": Metric("1/d", "failures that met the job"),
-    "interruptions": Metric("", "how often the job had to begin again"),
+    "interruptions": Metric("", "how often the job had to restart"),
     "cost_per_interruption": Metric("s", "time lost and down for each of them"),
     "steps_discarded": Metric("updates", "updates that were thrown away, and made again"),
     "spares_used": Metric("", "how often a spare host took over"),
     TO_TARGET: Metric(
-        "s", "when in the life of the job the update is first made that reaches the target loss"
+        "s", "when in the life of the job the update that reaches the target loss is first made"
     ),
 }
 # Of a sweep and a plan, where `every: optimal` chooses it.
@@ -57,21 +57,20 @@ _UNDISTURBED: Final = {
     "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
 }
 _APART: Final = {
-    "interruptions": "how often the job had to begin again, or workers that come back by "
-    "themselves",
+    "interruptions": "how often the job, or workers that come back by themselves, had to restart",
     "cost_per_interruption": "time lost and down for each of them, of the job or of one worker",
     "steps_discarded": "updates that were thrown away, and made again; where workers come back by "
     "themselves, gradients",
 }
 _INTERRUPTED: Final = {
-    "updates": "updates that were kept: how often global_step rose, but for those undone",
+    "updates": "updates that were kept: how often global_step rose, except for those undone",
     "gradients_applied": "gradients applied to every variable, and not undone",
     "gradients_dropped": "gradients of which nothing is left: too stale, given up, lost with their "
     "worker, or undone",
     "wasted_compute": "compute time of dropped, lost and undone gradients, and of the dropped "
     "share of partly applied ones, of all compute time",
     "updates_to_target": "updates that the model was made of by then",
-    "interruptions": "how often workers had to begin again",
+    "interruptions": "how often workers had to restart",
     "cost_per_interruption": "time of workers, all together, lost and down for each of them",
 }
 

@@ -95,17 +95,15 @@ METRICS: dict[str, Metric] = {
     "final_loss": Metric("", "training loss at the end of the run"),
     "final_accuracy": Metric("fraction", "accuracy at the end of the run"),
     "loss_at_25": Metric(
-        "", "training loss measured last by 25 % of the time that every run lasted"
+        "", "last training loss measured in the first 25 % of the time that every run lasted"
     ),
     "loss_at_50": Metric(
-        "", "training loss measured last by 50 % of the time that every run lasted"
+        "", "last training loss measured in the first 50 % of the time that every run lasted"
     ),
     "loss_at_75": Metric(
-        "", "training loss measured last by 75 % of the time that every run lasted"
+        "", "last training loss measured in the first 75 % of the time that every run lasted"
     ),
-    "loss_at_100": Metric(
-        "", "training loss measured last by 100 % of the time that every run lasted"
-    ),
+    "loss_at_100": Metric("", "last training loss measured in the time that every run lasted"),
     "time_to_target": Metric(
         "s", "time of the first update whose loss is at or below the target; every one is looked at"
     ),

@@ -147,7 +147,7 @@ class Normal(Distribution):
 class Exponential(Distribution):
     """Exponential distribution."""
 
-    about: ClassVar[str] = "memoryless: exponential with a mean"
+    about: ClassVar[str] = "memoryless, given by its mean"
 
     kind: Literal["exponential"] = "exponential"
     mean: PositiveSeconds
@@ -190,7 +190,7 @@ class ShiftedExponential(Distribution):
 class Lognormal(Distribution):
     """Lognormal distribution; `sigma` is the standard deviation of the logarithm."""
 
-    about: ClassVar[str] = "lognormal with a mean; sigma is the spread of the logarithm"
+    about: ClassVar[str] = "lognormal, given by its mean; sigma is the spread of the logarithm"
 
     kind: Literal["lognormal"] = "lognormal"
     mean: PositiveSeconds
@@ -209,7 +209,7 @@ class Lognormal(Distribution):
 class Gamma(Distribution):
     """Gamma distribution with variance mean^2 / shape; Erlang for a whole `shape`."""
 
-    about: ClassVar[str] = "gamma (Erlang) with a mean; the larger the shape, the steadier"
+    about: ClassVar[str] = "gamma (Erlang), given by its mean; the larger the shape, the steadier"
 
     kind: Literal["gamma"] = "gamma"
     mean: PositiveSeconds
@@ -227,7 +227,7 @@ class Gamma(Distribution):
 class Weibull(Distribution):
     """Weibull distribution; its tail is heavier than the exponential for `shape` below 1."""
 
-    about: ClassVar[str] = "Weibull with a mean; shape below 1 is heavy-tailed"
+    about: ClassVar[str] = "Weibull, given by its mean; shape below 1 is heavy-tailed"
 
     kind: Literal["weibull"] = "weibull"
     mean: PositiveSeconds

@@ -101,8 +101,12 @@ class Markov(Distribution):
     """Law of the fast steps."""
     slow: "AnyDistribution"
     """Law of the slow steps."""
-    to_slow: float = Field(gt=0, le=1, description="probability that a slow step follows a fast")
-    to_fast: float = Field(gt=0, le=1, description="probability that a fast step follows a slow")
+    to_slow: float = Field(
+        gt=0, le=1, description="probability that a slow step follows a fast one"
+    )
+    to_fast: float = Field(
+        gt=0, le=1, description="probability that a fast step follows a slow one"
+    )
 
     def parts(self) -> tuple[Distribution, ...]:
         return self.fast, self.slow

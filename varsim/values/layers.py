@@ -19,7 +19,7 @@ class Layer(Model):
     """
 
     name: str | None = None
-    """What it is called."""
+    """Name of the layer."""
     backward: float = Field(ge=0, le=1e12)
     """Time of its backward pass, in proportion to the others'."""
     size: Bytes = Field(ge=1)

@@ -68,8 +68,8 @@ class InverseStaleness(StalenessPolicy):
         if rule.kind != "sgd":
             raise ValueError(
                 f"staleness_policy inverse goes with plain sgd only, not {rule.kind}: a rate for "
-                "each gradient says nothing of what an optimizer remembers (delay_compensated and "
-                "drop_above go with all)"
+                "each gradient says nothing about what an optimizer remembers (delay_compensated "
+                "and drop_above go with all)"
             )
 
     def adjusted(self, gradient: Value, staleness: int, now: Array, read: Array) -> Value:

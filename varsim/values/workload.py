@@ -36,7 +36,7 @@ class Workload(Model):
     """
 
     problem: AnyProblem
-    """What gradients are computed of."""
+    """What gradients are computed from."""
     model: str | None = None
     """Model whose tensors and FLOPs are timed: `varsim list models`; by default the problem's own.
     """
@@ -49,7 +49,7 @@ class Workload(Model):
     bytes_per_parameter: PositiveInt = Field(4, le=8)
     """What a parameter takes on the network when it is read."""
     gradient_precision: Precision | None = None
-    """What gradients are sent in; by default as the parameters."""
+    """Precision in which gradients are sent; by default that of the parameters."""
     round_gradients: bool = False
     """Whether each gradient is rounded to that precision for real."""
     layers: Layers | None = None
@@ -74,8 +74,8 @@ class Workload(Model):
             sources = (self.model, self._timed_size, self._listed)
             if sum(source is not None for source in sources) != 1:
                 raise ValueError(
-                    "problem timing needs a model, a size or a list of layers, one of them, which "
-                    "says what is sent"
+                    "problem timing needs one of a model, a size and a list of layers, which says "
+                    "what is sent"
                 )
             if self.model is None and self.bytes_per_parameter != 4:
                 raise ValueError("bytes_per_parameter has no effect: problem timing has a size")
@@ -90,7 +90,8 @@ class Workload(Model):
                 raise ValueError("round_gradients has no effect: problem timing has no values")
         if self.gradient_precision is not None and self.sized:
             raise ValueError(
-                "gradient_precision has no effect: bytes are given, and not numbers of parameters"
+                "gradient_precision has no effect: sizes are given in bytes, not as numbers of "
+                "parameters"
             )
         return self
 

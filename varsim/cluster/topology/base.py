@@ -90,7 +90,7 @@ class Topology(Rate, ABC):
 
     kind: str
     message_overhead: Seconds = Field(0.0, ge=0)
-    """Time for which a message holds its sender's link besides its bytes."""
+    """Time for which a message holds its sender's link, besides that of its bytes."""
     flows: PositiveInt | None = None
     """Connections from host to host, of which none gets more than `flow_bandwidth`."""
     flow_bandwidth: BytesPerSecond | None = Field(None, gt=0)
@@ -100,7 +100,7 @@ class Topology(Rate, ABC):
     sharing: Literal["fair", "first_come"] = "fair"
     """Whether messages divide a link (max-min over whole routes) or go one after the other."""
     slow_links: tuple[SlowLink, ...] = ()
-    """Workers whose link is slower than the others."""
+    """Workers whose link is slower than the others'."""
 
     @model_validator(mode="after")
     def _flows_have_a_rate(self) -> Self:

@@ -31,7 +31,7 @@ class Racks(Ported):
     uplink_bandwidth: BytesPerSecond | None = Field(None, gt=0)
     """Bandwidth of a rack's link to the core, instead of `oversubscription`."""
     uplink_latency: Seconds | None = Field(None, ge=0)
-    """How much longer a message takes between racks; by default as `latency`."""
+    """How much longer a message takes between racks; by default `latency`."""
 
     @model_validator(mode="after")
     def _one_uplink_rate(self) -> Self:

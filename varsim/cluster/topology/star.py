@@ -13,7 +13,7 @@ class Ported(Topology):
     """A network in which every host has a link up and a link down; those of servers may differ."""
 
     server_bandwidth: BytesPerSecond | None = None
-    """Bandwidth of each parameter server's link; by default as the workers'."""
+    """Bandwidth of each parameter server's link; by default that of the workers' links."""
 
     @model_validator(mode="after")
     def _known_server_rate(self) -> Self:

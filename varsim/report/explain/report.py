@@ -39,8 +39,8 @@ def explanation(
     if not isinstance(scenario, VariablesScenario):
         raise _refused(
             file,
-            "what happens to single variables is told of a scenario of 'kind: variables'; this one "
-            "compares training strategies, see varsim.study.why.account.why",
+            "single variables are explained for a scenario of 'kind: variables'; this one compares "
+            "training strategies: see varsim.study.why.account.why",
         )
     for mode in modes:
         if mode not in scenario.labels:

@@ -127,7 +127,7 @@ def _on_write(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> It
     yield f"Every replica has a copy of {names}."
     if not look.merged:
         yield (
-            "As nothing is to be aggregated, a replica writes its own copy alone, and the copies "
+            "As nothing is to be aggregated, a replica writes only its own copy, and the copies "
             "drift apart."
         )
         if {"read", "save"} & kinds:

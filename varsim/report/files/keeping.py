@@ -169,7 +169,8 @@ def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
         raise NotARunError(
             f"the scenario of {directory} cannot be read here; besides varsim it needs {needed}"
             if needed
-            else f"the scenario of {directory} is none for this version of varsim: run it again"
+            else f"the scenario of {directory} is not one that this version of varsim can read: "
+            "run it again"
         ) from error
 
 

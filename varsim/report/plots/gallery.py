@@ -289,13 +289,13 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "throughput",
         "Throughput",
         "Bars: mean over the replications; whiskers: its 95 % confidence interval. Longer is "
-        "faster; why it is, the next figures show.",
+        "faster; the next figures show why.",
         throughput_title,
         lambda result: row_heights(_rows(result)),
         _single(throughput),
         _nothing,
-        alone="Bars: one number each, exact or from one replication. Longer is faster; why it is, "
-        "the next figures show.",
+        alone="Bars: one number each, exact or from one replication. Longer is faster; the next "
+        "figures show why.",
         spreads=_throughput_spreads,
     ),
     Plot(

@@ -104,7 +104,7 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
         worth = ""
     if _speed(result) == KEPT:
         each = plus_minus(result.estimate(best, "examples_per_s"), unit="examples/s")
-        worth = f" (as long as nothing fails {each}{worth})"
+        worth = f" ({each} as long as nothing fails{worth})"
     if not ranking.rivals:
         does = f"does {_rate(result, best)}"
         if _speed(result) == KEPT:

@@ -29,7 +29,8 @@ def in_vain(result: "Result") -> Iterator[str]:
         if horizon < lasts:
             yield (
                 f"The horizon of {long(horizon)} is shorter than a {what} of {one.mention} "
-                f"({format_seconds(lasts)}): no {what} ends in it, and its goodput says nothing."
+                f"({format_seconds(lasts)}): no {what} ends within it, so its goodput means "
+                "nothing."
             )
         elif result.estimate(one.label, "goodput").mean < _HOPELESS:
             yield from _hopeless(result, one)
@@ -59,7 +60,7 @@ def _hopeless(result: "Result", strategy: "Strategy") -> Iterator[str]:
         rate, who = rate / workers, "each of its workers"
     often = f"{who} fails every {long(1 / rate)} on average, while " if rate else ""
     down = failures.detection + recovery.restart + (saved.restore if saved is not None else 0.0)
-    needs = f"it takes {long(down)} to notice that and begin again"
+    needs = f"it takes {long(down)} to notice that and restart"
     if saved is None:
         help_ = "Checkpoints, or"
     else:

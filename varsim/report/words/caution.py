@@ -69,7 +69,7 @@ def two_points(scenario: Scenario) -> str:
 def as_read(strategy: Strategy) -> str:
     """What the loss of an update is where every worker has a copy; without the full stop."""
     return (
-        f"In {strategy.mention} the loss at an update is that of the copies as a read at that "
+        f"In {strategy.mention}, the loss at an update is that of the copies as a read at that "
         "moment would aggregate them"
     )
 

@@ -167,8 +167,8 @@ def notes(result: "Result") -> Iterator[str]:
     yield from in_vain(result)
     if goes_on(result.scenario.recovery):
         yield (
-            "While hosts are missing, updates are made of fewer examples: what is kept counts "
-            "them, losses are those of a job that has all its hosts."
+            "While hosts are missing, updates are made of fewer examples: the examples/s kept "
+            "account for that, the losses are those of a job that has all its hosts."
         )
     yield from _as_with_all(result)
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
@@ -187,9 +187,9 @@ def _as_with_all(result: "Result") -> Iterator[str]:
         queue = result.estimate(one.label, "share_queue").mean if one.lives_apart else 0.0
         if queue > _QUEUE:
             yield (
-                f"While workers of {one.mention} are missing, the steps of the others are as long "
-                f"as with all there: {digits(100 * queue)} % of their time is queueing, some of "
-                "which they would be spared."
+                f"While workers of {one.mention} are missing, the steps of the others are taken to "
+                f"be as long as with all running; {digits(100 * queue)} % of their time is "
+                "queueing, and in reality they would be spared some of it."
             )
 
 
@@ -206,7 +206,7 @@ def _beyond(failures: RandomFailures) -> Iterator[str]:
         if law is not None and not law.is_random and law.expectation() >= horizon:
             yield (
                 f"The repair of a {domain} takes {long(law.expectation())}, and the horizon is "
-                f"{long(horizon)}: what fails is not back before its end."
+                f"{long(horizon)}: what fails does not come back before its end."
             )
 
 
@@ -250,8 +250,8 @@ def new_at_first(scenario: Scenario) -> Iterator[str]:
         times = law.renewals(lasts) * law.mean / lasts
         if abs(times - 1) > _AS_NEW:
             yield (
-                f"Members are new when the job begins: by its law (weibull, shape {law.shape:g}) "
-                f"each {one.domain} fails {digits(times)} times as often in the first "
+                f"Every {one.domain} is new when the job begins: by its law (weibull, shape "
+                f"{law.shape:g}) each fails {digits(times)} times as often in the first "
                 f"{long(lasts)} as its mean of {long(law.mean)} says."
             )
 
@@ -402,7 +402,7 @@ def _intervals(scenario: Scenario, rounds: Mapping[str, float]) -> Iterator[tupl
 
 def _recovery(one: Recovery) -> str:
     how = {
-        "restart": "{} to begin again",
+        "restart": "{} to restart",
         "wait": "{} to go on with the step it was in, once all hosts are there",
         "continue_with_fewer": "with {hosts}, {} for each new group",
     }[one.policy]
@@ -413,7 +413,7 @@ def _recovery(one: Recovery) -> str:
 
 def _return(one: Recovery) -> str:
     """How workers come back into a run."""
-    return f"workers begin again {format_seconds(one.restart)} later{_spares(one)}"
+    return f"workers restart {format_seconds(one.restart)} later{_spares(one)}"
 
 
 def _spares(one: Recovery) -> str:

@@ -88,7 +88,7 @@ def _each(scenario: Scenario, found: Mapping[str, Memory], sizes: Sequence[float
     for kept, labels in alike.items():
         further = [f"{format_bytes(size)} of {what}" for what, size in kept.further]
         if kept.whole:
-            further.append(f"{format_bytes(kept.whole)} of buckets that are whole meanwhile")
+            further.append(f"{format_bytes(kept.whole)} of buckets held whole for a while")
         of = f"{kept.per_parameter} bytes a parameter" if kept.per_parameter else ""
         if further:
             of += (", and " if len(further) == 1 else ", ") * bool(of) + joined(further)

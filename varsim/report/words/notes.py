@@ -160,11 +160,11 @@ def _read(result: "Result", described: "Strategy", target: float) -> str:
         firsts.append(next((row.time for row in read if row.loss <= target), math.nan))
     found = interval([first / NANOSECONDS for first in firsts])
     if found.replications == result.replications:
-        return f"{said}; a model as good was first read after {time(found)}."
+        return f"{said}; a model this good was first read after {time(found)}."
     if result.estimate(strategy, "time_to_target").replications == 0:
         return f"{said}."
     return (
-        f"{said}; a model as good was read in {found.replications} of {result.replications} "
+        f"{said}; a model this good was read in {found.replications} of {result.replications} "
         "replications before the run ended."
     )
 
@@ -178,8 +178,8 @@ def _models_lost(result: "Result") -> Iterator[str]:
         whose += [mention(result.scenario, strategy) + which] * bool(lost)
     if whose:
         yield (
-            f"At the end nobody has the model of {joined(whose)}: the copies of which it would be "
-            "read died with their workers, so that there is no final loss or accuracy."
+            f"At the end nobody has the model of {joined(whose)}: the copies from which it would "
+            "be read died with their workers, so that there is no final loss or accuracy."
         )
 
 

@@ -186,7 +186,9 @@ def told(
         text += wording.next.format(name=name(second.key), value=value(second.key))
         if not second.lead.note:
             lead = times(second.lead, ranking.comparisons)
-            text += wording.by.format(name=name(second.key), times=lead)
+            by = wording.by.format(name=name(second.key), times=lead)
+            # Of several that are practically equal "that" would be none of them.
+            text += by.replace("; that is ", "; the first is ") if ranking.of(EQUAL) else by
     return text
 
 

@@ -66,7 +66,7 @@ def _binding(plan: Plan) -> list[str]:
     if near is not None and near.missed:
         worst = max(near.missed, key=_gap)
         lines.append(
-            f"What keeps it from being {less}: {_missed(plan, worst)}. The closest that is "
+            f"What keeps the answer from being {less}: {_missed(plan, worst)}. The closest that is "
             f"{less}, {plan.places.told(near.cell) or near.cell.strategy.title} "
             f"({_value(plan, near)}), {_reaches(plan, worst, near)}."
         )
@@ -77,11 +77,11 @@ def _binding(plan: Plan) -> list[str]:
     most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
     if most:
         parts = [f"{resource(use)} ({busy(use)})" for use in most]
-        lines.append(f"Its busiest resource{alone}: {'; then '.join(parts)}.")
+        lines.append(f"The answer's busiest resource{alone}: {'; then '.join(parts)}.")
     shares = [
         f"{_activity(name)} {_percent(part)}" for name, part in bound.shares if part >= _SHARE
     ]
-    return [*lines, f"The workers' time{alone}: {', '.join(shares)}."]
+    return [*lines, f"Its workers' time{alone}: {', '.join(shares)}."]
 
 
 def effort(plan: Plan) -> str:
@@ -91,7 +91,7 @@ def effort(plan: Plan) -> str:
     often = [one.replications for one in found.looked_at.values()] or [0]
     text = f"Simulated: {count:,} of {cells:,} cells that differ"
     if found.combinations > cells:
-        text += f" (of {found.combinations:,} points and strategies)"
+        text += f" (of {found.combinations:,} in the space)"
     least, most = min(often), max(often)
     of_each = f"{least} to {most}" if least < most else f"{most}"
     text += f", {plan.made:,} runs, {of_each} of each cell"
@@ -181,7 +181,7 @@ def _rates(plan: Plan) -> list[str]:
     )
     return [
         f"Loss {question.loss:g} is reached at the learning rates of the file, {own}; for the "
-        "best rate of each, varsim tune FILE without the plan."
+        "best rate of each, run varsim tune FILE without the plan."
     ]
 
 

@@ -47,13 +47,17 @@ def caveat(result: "Result") -> str:
         return ""
     if len(sharing) < len(result.compared):  # somebody has chosen rates
         who = capital(joined([mention(scenario, name) for name in sharing]))
+        others = len(result.compared) - len(sharing)
+        rest = (
+            "the other at a rate of its own" if others == 1 else "the others at rates of their own"
+        )
         return (
-            f"{who} trained at {rate(scenario, sharing[0])}, the others at rates of their own. "
-            "Which of them learns best holds at these rates alone."
+            f"{who} trained at {rate(scenario, sharing[0])}, {rest}. At other rates, another may "
+            "learn best."
         )
     return (
-        f"All strategies trained at {rate(scenario, sharing[0])}. Which of them learns best holds "
-        "at that rate alone; to compare each at its best: varsim tune FILE."
+        f"All strategies trained at {rate(scenario, sharing[0])}. At another rate, another may "
+        "learn best; to compare each at its best: varsim tune FILE."
     )
 
 

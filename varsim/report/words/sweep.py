@@ -132,7 +132,7 @@ def _ends_early(table: Table, rows: Sequence[Row]) -> Iterator[str]:
         often = f" (In {len(idle)} of {len(table.rows)} rows.)" if len(idle) > 1 else ""
         yield (
             f"At {table.told(row)} the horizon is shorter than a step of "
-            f"{table.strategy(row.strategy).mention}: its goodput says nothing.{often}"
+            f"{table.strategy(row.strategy).mention}: its goodput means nothing.{often}"
         )
 
 
@@ -250,7 +250,7 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         "Which strategy is the fastest, each at its best point,",
         "throughput at their best points",
         next="",
-        by=", {times} the throughput of {name}, the next fastest",
+        by="; that is {times} as fast as {name}, the next fastest",
         equal="are equally fast",
     )
     runs = len({(row.strategy, row.case) for row in table.rows})
@@ -333,7 +333,7 @@ def _by_few(rows: Sequence[Row], ranking: Ranking[int]) -> str:
             few, many = sorted((row.replications, best.replications))
             return (
                 f" Two points are compared over the replications that both have, here {few}; "
-                f"--replications {many} gives all of them as many."
+                f"--replications {many} runs every point that often."
             )
     return ""
 

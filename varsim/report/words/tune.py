@@ -122,7 +122,7 @@ def _unread(found: Rates) -> Iterator[str]:
     for strategy in found.scenario.strategies:
         if found.goal.loss is not None and strategy.round.of == "outer step":
             yield (
-                f"{as_read(strategy)}; a model as good need not have been read then: varsim run "
+                f"{as_read(strategy)}; a model this good need not have been read then: varsim run "
                 "says when one was."
             )
 

@@ -42,7 +42,7 @@ _WHAT_IF: Final = {
     "uplinks": "with uplinks that hold nobody up",
     "slow_links": "without slow links",
     "bandwidth": "with infinite bandwidth everywhere",
-    "links": "with infinite bandwidth but for the servers' ports",
+    "links": "with infinite bandwidth everywhere but at the servers' ports",
     "latency": "without latency",
     "stragglers": "without stragglers",
     "variance": "if every step took its mean",
@@ -82,12 +82,16 @@ def answer(account: Account) -> str:
             if maybe is None or maybe.speedup.mean <= 1 + SECOND:
                 return f"{said} Nothing else is worth removing."
             return f"{said} Most may be gained {_gained(account, maybe)}."
-        return f"{said} Most is to be gained {_gained(account, most)}{least}."
+        return f"{said} Most would be gained {_gained(account, most)}{least}."
     gain = account.gain(main.key)
     said = f"{name} is slow because of {cause(account, main)}: {taken} of the {step} of {unit} "
     said += f"({share}){_runner_up(account)}."
     links = account.gain("links") if main.key == "bandwidth" else None
-    but = "" if links is None else f"; but for the servers' ports: {_factor(account, links)}"
+    but = (
+        ""
+        if links is None
+        else f"; everywhere but at the servers' ports: {_factor(account, links)}"
+    )
     return said if gain is None else f"{said} {capital(_gained(account, gain))}{but}."
 
 
@@ -208,7 +212,8 @@ def overlap(account: Account) -> str:
     saved, alone = base - account.together.step_time.mean, math.fsum(single)
     text = (
         f"Without all of these except compute, {article(unit)} would take "
-        f"{format_seconds(account.together.step_time.mean)}, {format_seconds(saved)} less."
+        f"{format_seconds(account.together.step_time.mean)}, {format_seconds(abs(saved))} "
+        f"{'less' if saved >= 0 else 'more'}."
     )
     if abs(alone - saved) <= NEGLIGIBLE * base:
         return f"{text} One by one they save as much in total: they do not overlap."
@@ -217,7 +222,8 @@ def overlap(account: Account) -> str:
         if alone > saved
         else "some of them only pay off once others are gone"
     )
-    return f"{text} One by one they save {format_seconds(alone)} in total; {relation}."
+    does = "save" if alone >= 0 else "cost"
+    return f"{text} One by one they {does} {format_seconds(abs(alone))} in total; {relation}."
 
 
 def slower(account: Account) -> str:
@@ -225,10 +231,10 @@ def slower(account: Account) -> str:
     worse = [gain for gain in account.gains if gain.speedup.mean < 1 - SECOND]
     if not worse or not account.asynchronous:
         return ""
-    names = joined([gain.title for gain in worse])
+    names = capital(joined([gain.title for gain in worse]))
     return (
-        f"Slower {names}: identical workers move in lockstep, and all want the same link in the "
-        "same direction at the same moment."
+        f"{names} {'makes' if len(worse) == 1 else 'make'} it slower: identical workers move in "
+        "lockstep, and all want the same link in the same direction at the same moment."
     )
 
 

@@ -58,7 +58,7 @@ def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
         typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
     elif "examples" in rules and stop.examples is not None:
         typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
-    said = f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+    said = f"; for longer runs: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
     few = any(one.gradients < _FEW_READS * one.period for one in short if one.period > 1)
     return f"{said}, or more: reads take time, and there were hardly any" if said and few else said
 
@@ -73,7 +73,7 @@ def notes(result: "Result") -> list[str]:
         found.append(_different(result, examples))
     if short := result.short:
         found.append(
-            f"Short runs: {_told(result, short)}. {_FEW_TELL_LITTLE}{_more(result, short)}."
+            f"Short runs, {_told(result, short)}. {_FEW_TELL_LITTLE}{_more(result, short)}."
         )
     return found
 
@@ -126,7 +126,7 @@ def too_short(result: "Result") -> str:
         return _never_read(result, short)
     if not short:
         return ""
-    return f"Too short to say which is fastest: {_told(result, short)}{_more(result, short)}."
+    return f"Too short to say which is fastest, {_told(result, short)}{_more(result, short)}."
 
 
 def _never_read(result: "Result", short: Mapping[str, Done]) -> str:
@@ -166,9 +166,9 @@ def _warm_up(result: "Result") -> list[str]:
 
 def _told(result: "Result", short: Mapping[str, Done]) -> str:
     counts = ", ".join(
-        f"{mention(result.scenario, name)} {done_told(one)}" for name, one in short.items()
+        f"{done_told(one)} in {mention(result.scenario, name)}" for name, one in short.items()
     )
-    return f"gradients computed per worker: {counts}"
+    return f"with few gradients per worker: {counts}"
 
 
 def _more(result: "Result", short: Mapping[str, Done]) -> str:
@@ -206,5 +206,5 @@ def whole_rounds(result: "Result") -> Iterator[str]:
 
 def done_told(done: Done) -> str:
     """The gradients per worker, and how many there should be where replicas go on alone."""
-    many = f" (of {done.least} in {PERIODS} periods between reads)" if done.period > 1 else ""
+    many = f" ({PERIODS} periods between reads take {done.least})" if done.period > 1 else ""
     return f"{done.gradients:,.3g}" + (many if done.gradients < done.least else "")

@@ -168,7 +168,7 @@ def _parsed_sum(tokens: list[Token]) -> _Sum:
             factors, sign, operation = [], token.text, "*"
         else:
             wanted = "a path or a number" if expects_value else "one of + - * / or a comparison"
-            raise ConstraintError(token.start, f"{token.text!r} where {wanted} is to stand")
+            raise ConstraintError(token.start, f"{token.text!r} where {wanted} is expected")
         expects_value = not expects_value
     if expects_value:
         raise ConstraintError(tokens[-1].start, f"a path or a number is missing here; {_EXAMPLE}")

@@ -163,7 +163,7 @@ LEVERS: Final = (
     Lever("uplinks", "uplinks that hold nobody up", "uplinks of racks", _infinite_uplinks),
     Lever("slow_links", "no slow links", "slow links", _no_slow_links),
     Lever("bandwidth", "infinite bandwidth everywhere", "bandwidth", _infinite_bandwidth),
-    Lever("links", "infinite but for servers' ports", "", _infinite_but_for_ports, has_part=False),
+    Lever("links", "infinite but at servers' ports", "", _infinite_but_for_ports, has_part=False),
     Lever("latency", "no latency", "latency", _no_latency),
     Lever("stragglers", "no stragglers", "stragglers", _no_stragglers),
     Lever("variance", "no variance", "varying compute times", _no_variance),

@@ -128,7 +128,7 @@ def _changes(
         saved = checkpoint and checkpoint.model_copy(update={"restore": checkpoint.restore / 2})
         yield (
             "restart",
-            "beginning again twice as fast",
+            "restarting twice as fast",
             lambda one: one._replace(recovery=quick, checkpoint=saved),
         )
     on = recovery.model_copy(update={"policy": "continue_with_fewer", "fewest": None})

@@ -71,8 +71,8 @@ def plots(table: "Table") -> "list[Plot[Table]]":
                 "scaling",
                 "Speed-up and efficiency",
                 "Throughput as a multiple of one worker's, and that divided by the workers. One "
-                "worker is the strategy 'single' where there is that; else the fewest workers "
-                f"of a strategy count as so many.{_whiskers(table)}",
+                "worker is the strategy 'single' if it is swept along; else each of a strategy's "
+                f"fewest workers counts as one.{_whiskers(table)}",
                 scaling.title,
                 scaling.heights,
                 scaling.draw,

@@ -134,7 +134,8 @@ def crossover(found: Crossover) -> str:
         sure = f" (of the mean times; replications cross there {where.note})"
     return (
         f"Below {digits(where.mean)} outside reads per write{sure} '{found.first}' is cheaper, "
-        f"above it '{found.second}'; there a step takes {time(found.time_per_step)} in both."
+        f"above that '{found.second}'; at that ratio a step takes {time(found.time_per_step)} in "
+        "both."
     )
 
 
@@ -159,8 +160,8 @@ def _notes(result: "VariablesResult") -> Iterator[str]:
     ):
         last = scenario.cluster.workers - 1
         yield (
-            f"hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does where "
-            "their number is odd."
+            f"hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does when "
+            "the number of replicas is odd."
         )
     yield from cut(result)
 

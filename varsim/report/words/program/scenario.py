@@ -51,7 +51,7 @@ def describe(scenario: VariablesScenario) -> list[str]:
 
 MODES: Final[dict[Mode, str]] = {
     "on_write": "mirrored copies, aggregated when replicas write",
-    "on_read": "a copy per replica, aggregated when the outside reads",
+    "on_read": "a copy per replica, aggregated when read from outside",
     "none": "one copy on a parameter server, nobody waits",
 }
 
