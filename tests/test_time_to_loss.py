@@ -191,7 +191,7 @@ class TestWords:
         first = reads.groupby("replication").time_s.first().mean()
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.startswith(
-            "In sync on read (on_read) the loss at an update is that of the copies as a read at "
+            "In sync on read (on_read), the loss at an update is that of the copies as a read at "
             "that moment would aggregate them; a model this good was first read after "
             f"{first:.1f}"
         )

@@ -152,7 +152,7 @@ def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
     what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
     (note,) = [note for note in notes(searched(what, tmp_path)) if "as a read" in note]
     assert note == (
-        "In sync on read (on_read) the loss at an update is that of the copies as a read at that "
+        "In sync on read (on_read), the loss at an update is that of the copies as a read at that "
         "moment would aggregate them; a model this good need not have been read then: varsim run "
         "says when one was."
     )

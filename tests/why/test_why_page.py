@@ -50,8 +50,8 @@ class TestTheAnswer:
         assert words.answer(told(saturated())) == (
             "Async PS (none) is slow because of the bandwidth of the workers' links: 200 ms of the "
             "420 ms of an iteration (48 %); next: the server's port (ps 0: 100 % of the bandwidth "
-            "used), 29 %. With infinite bandwidth everywhere: 4.20 times as fast; but for the "
-            "servers' ports: as fast as now."
+            "used), 29 %. With infinite bandwidth everywhere: 4.20 times as fast; "
+            "everywhere but at the servers' ports: as fast as now."
         )
 
     def test_of_a_straggler(self) -> None:

@@ -37,7 +37,8 @@ class SyncReplicas(Strategy):
     it ends with (C6): it closes the queue, and whoever finds that empty ends, too.
     With `overlap` (R2) and (R3) run side by side: what a layer adds to a variable is sent once the
     backward pass has computed it (wait-free back-propagation).
-    `initial_tokens`: -1, like none given, stands for N; below N - T they are refused; 0 or less is none.
+    `initial_tokens`: -1, like none given, stands for N; fewer than N - T are refused; 0 or less is
+    none.
     A worker that restarts is labelled with the global step and needs no token. A chief that does
     begins at (C0), after it has restored the variables if there are checkpoints. Servers,
     accumulators and queue outlive them.

@@ -202,8 +202,7 @@ def overlap(account: Account) -> str:
     """How the gains by themselves compare with that of all together; empty without such."""
     if account.together is None or math.isnan(account.together.step_time.mean):
         return ""
-    base = account.step_time.mean
-    unit = unit_of(account).split()[1]
+    base, unit = account.step_time.mean, unit_of(account).split()[1]
     single = [
         base - gain.step_time.mean
         for gain in account.gains
@@ -217,11 +216,9 @@ def overlap(account: Account) -> str:
     )
     if abs(alone - saved) <= NEGLIGIBLE * base:
         return f"{text} One by one they save as much in total: they do not overlap."
-    relation = (
-        "they overlap: what two of them would save is counted twice"
-        if alone > saved
-        else "some of them only pay off once others are gone"
-    )
+    relation = "some of them only pay off once others are gone"
+    if alone > saved:
+        relation = "they overlap: what two of them would save is counted twice"
     does = "save" if alone >= 0 else "cost"
     return f"{text} One by one they {does} {format_seconds(abs(alone))} in total; {relation}."
 
