@@ -1,6 +1,5 @@
 """How every figure looks: style, layout, text that is safe to draw, and files."""
 
-import io
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.legend import Legend
@@ -24,6 +23,7 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
 from varsim.inert import visible
+from varsim.report.plots.formats import png, ruler, svg
 from varsim.report.plots.looks import Look
 from varsim.report.words.memory import too_large
 from varsim.report.words.names import mention, title
@@ -38,7 +38,6 @@ _LETTERS: Final = (84, 78, 72, 66, 60)  # of a line of the title: the most that 
 _GAP: Final = 0.1  # inches below the title and the legend
 _PAD: Final = (0.07, 0.05)  # inches beside and above what belongs to a panel
 _LEAST_PANEL: Final = 0.1  # of the room, where the labels would leave less
-_COMPRESSED: Final = 3  # of 9: a PNG is a seventh larger than at 6, and soon written
 _FONT: Final = "DejaVu Sans"
 # Of text in an SVG: what it was measured in, then Verdana, which is as wide, then what there is.
 FONTS: Final = f"font-family: '{_FONT}', Verdana, sans-serif"
@@ -70,6 +69,7 @@ _STYLE: Final = {
     "svg.fonttype": "none",
     "svg.hashsalt": "varsim",
     "text.color": INK,
+    "text.hinting": "none",  # as wide at each resolution: see formats
     "xtick.color": FAINT,
     "xtick.labelcolor": INK,
     "ytick.color": FAINT,
@@ -238,17 +238,12 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
     """Write `path` as .png and .svg, the same bytes every time; return what a page needs."""
     top = arrange(figure, title, legend)
     with _settled(figure):
-        figure.savefig(
-            path.with_suffix(".png"),
-            dpi=150,
-            metadata={"Software": None},
-            pil_kwargs={"compress_level": _COMPRESSED},
-        )
-        svg = _svg(figure)
-    path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
+        path.with_suffix(".png").write_bytes(png(figure))
+        vectors = _portable(svg(figure))
+    path.with_suffix(".svg").write_text(vectors, encoding="utf-8", newline="\n")
     points = 72
     below = (0, top * points, WIDTH * points, (float(figure.get_figheight()) - top) * points)
-    return Drawn(title, svg, below)
+    return Drawn(title, vectors, below)
 
 
 def arrange(figure: Figure, title: str, legend: Sequence[Artist]) -> float:
@@ -327,7 +322,7 @@ def _settled(figure: Figure) -> Iterator[None]:
 
 def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
     """A panel with all that belongs to it, in parts of the figure."""
-    box = axes.get_tightbbox(_ruler(float(figure.dpi)), for_layout_only=True)
+    box = axes.get_tightbbox(ruler(float(figure.dpi)), for_layout_only=True)
     assert box is not None, "a panel is visible"
     return box.transformed(figure.transFigure.inverted())
 
@@ -363,21 +358,13 @@ def _inches(figure: Figure, artist: Text | Legend) -> float:
 
 def _extent(figure: Figure, artist: Text | Legend) -> BboxBase:
     """Where it lies, in dots."""
-    return artist.get_window_extent(_ruler(float(figure.dpi)))
+    return artist.get_window_extent(ruler(float(figure.dpi)))
 
 
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
-    figure.savefig(buffer, format="svg", metadata=nothing)
-    svg = buffer.getvalue().replace(f"font-family: '{_FONT}'", FONTS)
-    return re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
-
-
-@cache
-def _ruler(dpi: float) -> RendererAgg:
-    """What figures are measured with: one for all, which remembers how wide each text is."""
-    return RendererAgg(1, 1, dpi)
+def _portable(vectors: str) -> str:
+    """An SVG with fonts that every browser has, and no rotation by nothing."""
+    named = vectors.replace(f"font-family: '{_FONT}'", FONTS)
+    return re.sub(r' transform="rotate\(-0 [^"]*\)"', "", named)
 
 
 @cache
