@@ -32,7 +32,8 @@ _TERM: Final = 11  # columns of what an entry is about
 # What is not torn apart at its spaces: `6 = 3 + 1 + 2`, `3 | 1 | 2`; `4 B`, `50.1 us`, `ps 0`.
 _FORMULA: Final = re.compile(r"\S+(?: [|+/=] \S+)+")
 _QUANTITY: Final = re.compile(
-    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|[kMGT]bit/s)\b|[%±])|(?<=±) |(?<=\b(?:ps|to)) (?=[0-9])"
+    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|[kMGT]bit/s)\b|[%±])|(?<=±) |(?<=± \?) "
+    r"|(?<=\b(?:ps|to)) (?=[0-9])"
 )
 _FIXED: Final = "\N{NO-BREAK SPACE}"
 _SECOND: Final = "\ue000"

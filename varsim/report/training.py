@@ -310,8 +310,8 @@ def _meaning(result: "Result", heading: str) -> str:
         return COSTS[costly[heading]].description
     if heading.startswith(life.TO_TARGET):
         return result.metrics[TO_TARGET].description
-    if heading == "down":
-        return "share of all time of all workers in which the job was down"
+    if heading == "in recovery":
+        return life.recovery(result.scenario)
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
     # The table shows the largest of all replications, the metric is one of each.
     return result.metrics[metric].description.replace("of a replication", "of all replications")

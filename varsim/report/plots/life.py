@@ -111,7 +111,7 @@ PLOT: Final[Plot["Result"]] = Plot(
     "The life of the job",
     "Above: all time of all workers over the whole life, mean over the replications. Below: "
     "attempts, each from a start to the next: first what of it was kept, then what checkpoints "
-    "took, what the failure at its end threw away, and how long the job was down.",
+    "took, what the failure at its end threw away, and how long recovery took.",
     _title,
     _heights,
     _draw,

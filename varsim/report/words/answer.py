@@ -58,7 +58,7 @@ def answer(result: "Result") -> str:
         return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
     stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
     misfits = filter(None, [misfit(result.scenario)])
-    lived = life.sentences(result)
+    lived = filter(None, [life.sentence(result)])
     return "\n".join([*stuck, *misfits, _comparison(result), *lived, *wanted])
 
 

@@ -1,24 +1,21 @@
-"""The life of a job among random failures, in words: its cells, its sentence, its setting."""
+"""The life of a job among random failures, in words: its cells, its sentence, its notes."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.failing import FailureSource, RecordedFailures, members
-from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
+from varsim.cluster.failing import members
+from varsim.cluster.recovery import RandomFailures, goes_on, in_run
 from varsim.report.words.barren import in_vain
+from varsim.report.words.failures import optimum
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import digits, joined, long, plus_minus, time
-from varsim.scenario.together import served
+from varsim.report.words.phrases import capital, digits, long, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.lives import round_of
-from varsim.study.saving import optimal_interval
 from varsim.study.statistics import interval
-from varsim.units import format_rate, format_seconds
-from varsim.values import presets
-from varsim.values.distribution import Distribution, Weibull
+from varsim.values.distribution import Weibull
 from varsim.values.measured_times import MeasuredTimes
 
 if TYPE_CHECKING:
@@ -33,14 +30,16 @@ HEADINGS: Final = {
     "examples/s kept": "kept_examples_per_s",
     "in checkpoints": "life_checkpoint",
     "lost": "life_lost",
-    "down": "availability",
+    "in recovery": "availability",
     "interruptions": "interruptions",
+    "cost per interruption": "cost_per_interruption",
 }
 
 _AS_NEW: Final = 0.05  # by which more or fewer failures are told
 _SETTLED: Final = 200.0  # times the mean; over a longer time that is not worked out
 _QUEUE: Final = 0.001  # a share of time that is told
 TO_TARGET: Final = "among failures, time to loss"
+_UNTIL: Final = "until failures were noticed, repaired or swapped, and work went on"
 
 
 def cells(result: "Result", strategy: str) -> dict[str, str]:
@@ -55,8 +54,9 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
     }
     found |= {
         "examples/s kept": plus_minus(of["kept_examples_per_s"]),
-        "down": plus_minus(_down(result, strategy), 100, "%"),
+        "in recovery": plus_minus(_down(result, strategy), 100, "%"),
         "interruptions": plus_minus(of["interruptions"]),
+        "cost per interruption": time(of["cost_per_interruption"]),
     }
     cells = {heading: found[heading] for heading in HEADINGS}
     known = not goes_on(result.scenario.recovery)
@@ -65,49 +65,90 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
     return cells
 
 
-def sentences(result: "Result") -> Iterator[str]:
-    """What is left of the time of each job, and what becomes of the rest."""
-    if result.scenario.failures is None:
-        return
-    horizon = result.scenario.failures.horizon
-    down = (
-        "is downtime, or lost while hosts are missing"
-        if goes_on(result.scenario.recovery)
-        else "is downtime"
+def brief(result: "Result", strategy: str) -> dict[str, str]:
+    """Those of `cells` that are read first: of one strategy alone a sentence tells the others."""
+    own = cells(result, strategy)
+    if len(result.compared) < 2:
+        return {heading: own[heading] for heading in own if heading == "examples/s kept"}
+    every = [cells(result, one) for one in result.strategies]
+    there = (name for name in own if any(one[name] not in ("0 %", "-") for one in every))
+    return {heading: own[heading] for heading in there if heading in HEADINGS}
+
+
+def recovery(scenario: Scenario) -> str:
+    """What the time in recovery is a share of."""
+    if not in_run(scenario.failures):
+        return f"share of all time of all workers in which the job was down: {_UNTIL}"
+    return (
+        f"share of all time of all workers {_UNTIL}: of those that failed, and of the others while "
+        "all of them wait for one that failed"
     )
-    for strategy in result.compared:
-        of = {name: result.estimate(strategy, name) for name in result.metrics}
-        often, each = of["interruptions"], of["cost_per_interruption"]
-        rest = ", ".join(
-            f"{plus_minus(found, 100, '%')} {what}"
-            for found, what in (
-                (of["life_checkpoint"], "goes into checkpoints"),
-                (of["life_lost"], "is lost to failures"),
-                (_down(result, strategy), down),
-            )
-            if found.mean > 0
+
+
+def sentence(result: "Result") -> str:
+    """What is left of the time of the job that gets most done, and of the others' in short."""
+    if result.scenario.failures is None:
+        return ""
+    kept = {name: result.estimate(name, "kept_examples_per_s").mean for name in result.compared}
+    best = max(kept, key=kept.__getitem__)
+    others = sorted(
+        (name for name in result.compared if name != best),
+        key=lambda name: result.estimate(name, "goodput").mean,
+    )
+    if not others:
+        return _of_one(result, best)
+    keeps, keep = "keeps", "keep"
+    if result.scenario.failures.horizon is None:
+        keeps, keep = "is left", "are left"
+    who = [mention(result.scenario, name) for name in others]
+    least, most = (
+        plus_minus(result.estimate(name, "goodput"), 100, "%") for name in (others[0], others[-1])
+    )
+    if len(others) == 1:
+        rest = f"{capital(who[0])} {keeps} {least}"
+    elif least == most:
+        rest = f"The others {keep} {least}"
+    else:
+        rest = f"The others {keep} {least} ({who[0]}) to {most} ({who[-1]})"
+    return f"{_of_one(result, best)} {rest}."
+
+
+def _of_one(result: "Result", strategy: str) -> str:
+    """What is left of the time of a job, and what becomes of the rest."""
+    scenario = result.scenario
+    assert scenario.failures is not None
+    of = {name: result.estimate(strategy, name) for name in result.metrics}
+    often, each = of["interruptions"], of["cost_per_interruption"]
+    missing = ", or is lost while hosts are missing" * goes_on(scenario.recovery)
+    rest = ", ".join(
+        f"{plus_minus(found, 100, '%')} {what}"
+        for found, what in (
+            (of["life_checkpoint"], "goes into checkpoints"),
+            (of["life_lost"], "is lost to failures"),
+            (_down(result, strategy), f"goes into recovery{missing}"),
         )
-        several = " each" * (often.mean != 1)
-        costs = "" if math.isnan(each.mean) else f", which cost {time(each)}{several}"
-        who = mention(result.scenario, strategy)
-        if horizon is None:
-            yield (
-                f"Failures leave {who} {plus_minus(of['goodput'], 100, '%')} of all time of its "
-                f"workers{f': {rest}' if rest else ''}; they are interrupted {_times(often)}"
-                f"{costs and f'{costs}, all workers together'}."
-            )
-            continue
-        lives = result.values(strategy, "goodput")
-        its, it_is = "its time", "it is"
-        if result.scenario.strategy(strategy).lives_apart:
-            its, it_is = "the time of its workers", "they are"
-            costs = costs and f"{costs}, of one worker's time"
-        worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
-        yield (
-            f"Over {long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
-            f"{its}{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; {it_is} "
-            f"interrupted {_times(often)}{costs}."
+        if found.mean > 0
+    )
+    several = " each" * (often.mean != 1)
+    costs = "" if math.isnan(each.mean) else f", which cost {time(each)}{several}"
+    who = mention(scenario, strategy)
+    if scenario.failures.horizon is None:
+        return (
+            f"Failures leave {who} {plus_minus(of['goodput'], 100, '%')} of all time of its "
+            f"workers{f': {rest}' if rest else ''}; they are interrupted {_times(often)}"
+            f"{costs and f'{costs}, all workers together'}."
         )
+    lives = result.values(strategy, "goodput")
+    its, it_is = "its time", "it is"
+    if scenario.strategy(strategy).lives_apart:
+        its, it_is = "the time of its workers", "they are"
+        costs = costs and f"{costs}, of one worker's time"
+    worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
+    return (
+        f"Over {long(scenario.failures.horizon)}, {who} keeps "
+        f"{plus_minus(of['goodput'], 100, '%')} of {its}{worst if len(set(lives)) > 1 else ''}"
+        f"{f': {rest}' if rest else ''}; {it_is} interrupted {_times(often)}{costs}."
+    )
 
 
 def _times(often: "Estimate") -> str:
@@ -157,7 +198,7 @@ def notes(result: "Result") -> Iterator[str]:
             rounds = {name: round_of(result.scenario, one) for name, one in traces.items()}
             of = " of work"
         whole = ", in whole rounds" * (of != "" and all(rounds.values()))
-        best = _optimum(result.scenario, rounds, of)
+        best = optimum(result.scenario, rounds, of)
         yield f"The optimal interval between checkpoints is {best}{whole}."
     yield from _together(result.scenario)
     yield from new_at_first(result.scenario)
@@ -265,163 +306,3 @@ def _drawn(result: "Result", strategies: "Sequence[Strategy]") -> str:
 def _down(result: "Result", strategy: str) -> "Estimate":
     parts = zip(*(result.values(strategy, name) for name in DOWN), strict=True)
     return interval(list(map(math.fsum, parts)))
-
-
-def described(scenario: Scenario) -> list[str]:
-    """What can fail, how the job is saved, and how it comes back: one statement per line."""
-    failures = scenario.failures
-    if failures is None:
-        return []
-    lines = [f"  failures     {_source(one)}" for one in failures.of]
-    if failures.recorded is not None:
-        lines.append(f"  failures     {_played_back(failures.recorded)}")
-    lines.append(f"               {_rules(failures)}")
-    if in_run(failures):
-        if scenario.checkpoint is not None:
-            lines.append(f"  checkpoint   {_checkpoint(scenario)}")
-        elif failures.of_servers:
-            lines.append("  checkpoint   none: when a server fails, all that was learnt is lost")
-        return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
-    if all(one.lives_apart for one in scenario.strategies):
-        return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
-    if scenario.checkpoint is None:
-        lines.append("  checkpoint   none: a job starts over from its beginning")
-    else:
-        lines.append(f"  checkpoint   {_checkpoint(scenario)}")
-    return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]
-
-
-def _source(one: FailureSource) -> str:
-    law = one.between
-    often = f"each {one.domain} fails every {long(law.expectation())} on average"
-    if one.law is not None:
-        often += f" ({one.law.about})"
-    if one.preset is not None:
-        known = presets.failures(one.preset)
-        often += f" ({known.per_day:g} a day for {known.gpus} GPUs, as in the {known.title})"
-    return often + _repaired(one.repair)
-
-
-def _played_back(one: RecordedFailures) -> str:
-    number = len(one.failures)
-    said = f"{number:,} recorded failure{'s' * (number > 1)}, played back"
-    return (f"{said} from {one.file}" if one.file else said) + _repaired(one.repair)
-
-
-def _repaired(law: Distribution | None) -> str:
-    if law is None:
-        return " and is back at once"
-    return f", repaired in {format_seconds(law.expectation())}"
-
-
-def _rules(failures: RandomFailures) -> str:
-    when = {
-        "always": "also while the job is down",
-        "while_running": "not while the job is down",
-        "while_computing": "only while the job computes",
-    }
-    if failures.horizon is None:
-        return f"inside the run, noticed after {format_seconds(failures.detection)}"
-    return (
-        f"{when[failures.strike]}, noticed after {format_seconds(failures.detection)}, followed "
-        f"over {long(failures.horizon)}"
-    )
-
-
-def _checkpoint(scenario: Scenario) -> str:
-    one, inside = scenario.checkpoint, bool(in_run(scenario.failures))
-    assert one is not None
-    if one.every == "optimal":
-        said = f"at the optimal interval ({_optimum(scenario, {})})"
-        more = ", rounded to whole rounds"
-    else:
-        said, more = f"every {format_seconds(one.every)}", " or more, in whole rounds"
-    if inside:
-        said = f"{_whose(scenario)}: {said}"
-    else:
-        said += f" of work{more * _goes_round(scenario)}"
-    if one.storage is None:
-        said += f", written in {format_seconds(one.lasts)}"
-    else:
-        said += f", to storage at {format_rate(one.storage)}"
-        if not inside:
-            saved = map(scenario.checkpoint_of, scenario.strategies)
-            takes = sorted({format_seconds(each.lasts) for each in saved if each is not None})
-            said += f" in {' or '.join(takes)}"
-    said += ", on the host of who writes it" if one.keep_on == "host" else ""
-    said += f", {one.mode}"
-    if one.mode == "asynchronous":
-        said += f" after a snapshot of {format_seconds(one.snapshot)}"
-        said += f", steps {digits(100 * one.slowdown)} % longer"
-    if one.storage is not None:
-        more = f" and {format_seconds(one.restore)}" if one.restore else ""
-        return f"{said}, read back in as long{more}"
-    return f"{said}, read back in {format_seconds(one.restore)}"
-
-
-def _whose(scenario: Scenario) -> str:
-    """What is saved inside a run, and by whom."""
-    assert scenario.failures is not None
-    whose = served(scenario.strategies)
-    found = []
-    if whose["chief"] or (whose["servers"] and scenario.failures.of_servers):
-        found.append("of the servers' variables, by worker 0")
-    if whose["copies"]:
-        found.append("of workers' copies, by the lowest rank that is there")
-    return "; ".join(found)
-
-
-def _optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> str:
-    """How long an optimal interval is (`of` what), and for whom where that is not the same."""
-    found: dict[str, list[str]] = {}
-    for strategy, seconds in _intervals(scenario, rounds):
-        found.setdefault(format_seconds(seconds), []).append(mention(scenario, strategy))
-    if len(found) < 2:
-        return "".join(found) + of
-    return ", ".join(f"{each}{of} for {joined(whose)}" for each, whose in found.items())
-
-
-def _goes_round(scenario: Scenario) -> bool:
-    """Whether some jobs can be saved after whole rounds only."""
-    saved = (one for one in scenario.strategies if not one.lives_apart)
-    each = ((one, scenario.cluster_of(one)) for one in saved)
-    return any(strategy.recurs_after(cluster) > 1 for strategy, cluster in each)
-
-
-def _intervals(scenario: Scenario, rounds: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """How long an optimal interval is (s), for those strategies of a scenario that are saved.
-
-    `rounds`: how long they are (s), of strategies by their labels that are saved after whole ones;
-    of those of which that is not known yet as if they were saved at any moment.
-    """
-    for strategy in scenario.strategies:
-        found = optimal_interval(scenario, strategy, rounds.get(strategy.label, 0.0))
-        if not math.isnan(found):
-            yield strategy.label, found
-
-
-def _recovery(one: Recovery) -> str:
-    how = {
-        "restart": "{} to restart",
-        "wait": "{} to go on with the step it was in, once all hosts are there",
-        "continue_with_fewer": "with {hosts}, {} for each new group",
-    }[one.policy]
-    number = one.fewest or 1
-    hosts = f"{number} host{'s' * (number > 1)} or more"
-    return f"{one.policy}, {how.format(format_seconds(one.restart), hosts=hosts)}{_spares(one)}"
-
-
-def _return(one: Recovery) -> str:
-    """How workers come back into a run."""
-    return f"workers restart {format_seconds(one.restart)} later{_spares(one)}"
-
-
-def _spares(one: Recovery) -> str:
-    if one.spares is None:
-        return ""
-    cold = (
-        f", {one.spares.cold} cold after {format_seconds(one.spares.swap)}"
-        if one.spares.cold
-        else ""
-    )
-    return f", spare hosts: {one.spares.hot} hot{cold}"

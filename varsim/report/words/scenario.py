@@ -8,7 +8,7 @@ from varsim.cluster.accelerator import FAR
 from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
-from varsim.report.words import life
+from varsim.report.words import failures
 from varsim.report.words.table import most_time
 from varsim.scenario.targets import Prices
 from varsim.scenario.training import Scenario, runs_made
@@ -67,7 +67,7 @@ def describe(scenario: Scenario) -> list[str]:
         lines.append(f"  optimizer    {described(workload.optimizer)}")
     lines += [f"  strategy     {_strategy(strategy)}" for strategy in scenario.strategies]
     lines += [f"  event        {event}" for event in scenario.events]
-    lines += life.described(scenario)
+    lines += failures.described(scenario)
     if scenario.prices is not None:
         lines.append(f"  prices       {_prices(scenario.prices)}")
     limits = scenario.memory.model_dump(mode="json", exclude_none=True, exclude={"exceeded"})

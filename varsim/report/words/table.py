@@ -48,8 +48,7 @@ def _first(result: "Result", strategy: str) -> dict[str, str]:
         cells["times the first"] = plus_minus(ratio) + (
             f",\n{note}" if note in (CLOSE, EQUAL) else ""
         )
-    if result.scenario.failures is not None:
-        cells |= {"examples/s kept": plus_minus(result.estimate(strategy, "kept_examples_per_s"))}
+    cells |= life.brief(result, strategy)
     cells["staleness"] = plus_minus(of["staleness_mean"])
     cells["wasted"] = plus_minus(of["wasted_compute"], 100, "%")
     if result.scenario.workload.has_values:
