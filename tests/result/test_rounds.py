@@ -219,3 +219,36 @@ def test_every_meeting_of_replicas_is_in_what_is_looked_at() -> None:
     assert begin(made)[0].update == pytest.approx(30.1 / 201)
     whole = looked_at(made)  # 600 gradients: 3 rounds, and a step of both
     assert whole.stop.examples == 602
+
+
+def test_what_was_dropped_before_any_of_that_is_told() -> None:
+    # Two initial tokens: with them both workers begin a second time before the first update.
+    tokens = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "name": "two left"}
+    kept = {**tokens, "initial_tokens": 0, "name": "none left"}
+    result = ran(kept, tokens, cluster={"workers": 2}, stop={"global_steps": 6})
+
+    assert rate(result, "gradients_dropped", "two left") == 2
+    assert rate(result, "wasted_compute", "two left") == 0
+    said = [note for note in result.notes if note.startswith("Wasted compute")]
+    assert said == [
+        "Wasted compute, like all shares, leaves out the start of a run: there 'two left' dropped "
+        "2 gradients."
+    ]
+    whole = ran(
+        *(kept, tokens),
+        cluster={"workers": 2},
+        report={"measure_after": 0.0},
+        stop={"global_steps": 6},
+    )
+    assert rate(whole, "wasted_compute", "two left") > 0
+    assert not any(note.startswith("Wasted compute") for note in whole.notes)
+
+
+def test_the_best_wasted_nothing_but_at_its_start() -> None:
+    def price(**more: int) -> str:
+        strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 2, **more}
+        run = ran(strategy, cluster={"workers": 2}, stop={"global_steps": 6})
+        return run.answer().splitlines()[1]
+
+    assert "; after the start no compute time was wasted" in price()
+    assert "; no compute time was wasted" in price(initial_tokens=0)

@@ -4,7 +4,7 @@ import math
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ class Outcome(IntEnum):
     PARTLY = 2  # applied to some variables, dropped or lost for others
     PENDING = 3  # not yet applied when the run ended
     LOST = 4  # its worker ended before it had been sent, or locked; applied to no variable
+
+
+IN_VAIN: Final = (Outcome.DROPPED, Outcome.LOST)
 
 
 class Span(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
+from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
 from varsim.report.plots.looks import DASHES, looks
@@ -95,7 +95,6 @@ _DASHES: Final[tuple[list[int], ...]] = (
 )
 _SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
 _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
-_IN_VAIN: Final = (Outcome.DROPPED, Outcome.LOST)
 
 
 def content(result: "Result") -> dict[str, Any]:
@@ -189,7 +188,7 @@ def _marks(result: "Result") -> list[str]:
     """What else the key explains, of what there is to see."""
     found = ["\N{BLACK DOWN-POINTING TRIANGLE} update"]
     rows = [_first(result, name) for name in result.strategies]
-    if any(np.isin(one[:, _ROW["outcome"]], _IN_VAIN).any() for _, _, one in rows):
+    if any(np.isin(one[:, _ROW["outcome"]], IN_VAIN).any() for _, _, one in rows):
         found.append("\N{BOX DRAWINGS LIGHT DIAGONAL CROSS} dropped or lost")
     return found + ["thin bars: communication"] * any(len(sends) for _, sends, _ in rows)
 

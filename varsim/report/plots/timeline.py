@@ -16,7 +16,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
+from varsim.cluster.trace import IN_VAIN, GradientRow, Phase, Span, Trace
 from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
@@ -264,8 +264,7 @@ def _sends(trace: Trace, row_of: NDArray[np.int64], end: float) -> Sends:
 def _in_vain(trace: Trace, spans: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which spans compute a gradient that is dropped or lost."""
     gone = [
-        rows[np.isin(rows[:, _OUTCOME], (Outcome.DROPPED, Outcome.LOST))][:, :2]
-        for rows in trace.gradient_rows.parts()
+        rows[np.isin(rows[:, _OUTCOME], IN_VAIN)][:, :2] for rows in trace.gradient_rows.parts()
     ]
     keys = np.concatenate([rows @ _KEY for rows in gone]) if gone else np.empty(0, dtype=np.int64)
     own = spans[:, [_WORKER, _ITERATION]] @ _KEY

@@ -157,7 +157,10 @@ def _price(result: "Result", best: str) -> str:
     wasted = _part(of["wasted_compute"])
     mine = (trace for trace in result.traces if trace.strategy == best)
     undone = ", or undone" if any(trace.undone for trace in mine) else ""
-    clauses.append(f"{wasted} compute time was wasted on gradients that were never applied{undone}")
+    start = "after the start " * (of["wasted_compute"].mean == 0 < of["gradients_dropped"].mean)
+    clauses.append(
+        f"{start}{wasted} compute time was wasted on gradients that were never applied{undone}"
+    )
     if result.scenario.workload.has_values:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "a value that is not finite"

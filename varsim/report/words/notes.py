@@ -49,6 +49,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     found += _between_partners(result)
     found += work.notes(result)
     found += work.whole_rounds(result)
+    found += work.dropped_outside(result)
     found += memory(result.scenario)
     found += _hidden(result)
     found += _dropped(result)

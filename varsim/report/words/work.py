@@ -4,9 +4,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from varsim.cluster.stop import Stop
+from varsim.cluster.trace import IN_VAIN
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import digits, joined
+from varsim.report.words.phrases import digits, joined, plus_minus
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -202,6 +205,29 @@ def whole_rounds(result: "Result") -> Iterator[str]:
             "of all workers, from the end of the second to that of the last"
             f"{but} (report.measure_after: 0 s measures whole runs)."
         )
+
+
+def dropped_outside(result: "Result") -> Iterator[str]:
+    """Whose gradients were dropped only where nothing is measured, so that nothing is wasted."""
+    said: dict[str, list[str]] = {}
+    for name in result.compared:
+        dropped = result.estimate(name, "gradients_dropped")
+        if dropped.mean > 0 and result.estimate(name, "wasted_compute").mean == 0:
+            where = "start of a run" if _before(result, name) else "start and the end of a run"
+            many = f"{plus_minus(dropped)} gradient{'s' * (dropped.mean != 1)}"
+            said.setdefault(where, []).append(f"{mention(result.scenario, name)} dropped {many}")
+    for where, whose in said.items():
+        yield f"Wasted compute, like all shares, leaves out the {where}: there {joined(whose)}."
+
+
+def _before(result: "Result", strategy: str) -> bool:
+    """Whether what is dropped in a strategy was computed before anything is measured."""
+    runs = zip(result.traces, result.gradients, result.windows, strict=True)
+    return all(
+        bool((rows.compute_start[np.isin(rows.fates, IN_VAIN)] < window.start).all())
+        for run, rows, window in runs
+        if run.strategy == strategy
+    )
 
 
 def done_told(done: Done) -> str:
