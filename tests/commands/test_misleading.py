@@ -136,3 +136,17 @@ def test_few_replications_leave_open_what_a_reader_sees() -> None:
     assert text.endswith("; --set replications=5 tells more")
     assert "a or c, too few replications to tell" in head
     assert sentence(3)[0].startswith("Which is best is too close to call: a (1852) and c (1078)")
+
+
+def test_what_a_sweep_says_to_type_is_accepted() -> None:
+    noisy = "sweep:\n  cluster.compute.sigma: [0.9, 1.5]\n  most_replications: 2\n"
+    chance = ("--set", "replications=2", "--quiet", "--no-plots")
+    compute = "--set=cluster.compute={kind: lognormal, mean: 10 ms, sigma: 1.2}"
+    kinds = "{kind: on_write}, {kind: none}"
+    done = varsim("sweep", kinds, "time: 1 s", noisy, *chance, compute)
+    assert done.exit_code == 0, done.output
+    advice = "--most-replications 5 --set replications=5"
+    assert f"; {advice} tells more" in done.stdout
+    again = varsim("sweep", kinds, "time: 1 s", noisy, *chance[2:], compute, *advice.split())
+    assert again.exit_code == 0, again.output
+    assert "tells more" not in again.stdout

@@ -123,3 +123,9 @@ def test_six_variants_differ_in_shade_marker_and_dash() -> None:
     assert [look.mark for look in found.values()] == list(MARKERS[:8])
     assert found["none"].color == SHADES["asynchronous"][0]
     assert found["none"].line == DASHES[1], "the seventh has the shade of the first, not its dash"
+
+
+def test_variants_of_two_families_differ_in_dash_as_their_darkest_shades_look_alike() -> None:
+    kinds = ("backup_workers", "k_batch_sync", "k_async", "k_batch_async")
+    found = looks({kind: family(kind) for kind in kinds})
+    assert [found[kind].line for kind in kinds] == ["-", "--", "-", "-."]

@@ -73,3 +73,29 @@ def test_a_file_that_says_nothing_has_none(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(re.sub("(?m)^#.*\n", "", SMALL), encoding="utf-8")
     assert said(page_of("run", path, "--out", tmp_path / "out")) == []
+
+
+def test_its_items_and_commands_stay_what_they_are(file: Path, tmp_path: Path) -> None:
+    more = """\
+#
+# Of two kinds:
+# - the first, which goes
+#   on in a second line
+# - the second
+#
+#   varsim run small.yaml \\
+#       --set 'seed=<3>'
+"""
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("#\n# That is all.\n", more + "#\n# That is all.\n"), "utf-8")
+    page = page_of("run", file, "--out", tmp_path / "out")
+    assert said(page) == [*WHOLE[:2], "Of two kinds:", WHOLE[2]]
+    (items,) = re.findall(r'<ul class="background">(.*?)</ul>', page, re.DOTALL)
+    assert re.findall("<li>(.*)</li>", items) == [
+        "the first, which goes on in a second line",
+        "the second",
+    ]
+    command = "varsim run small.yaml \\\n    --set &#39;seed=&lt;3&gt;&#39;</code></pre>"
+    assert f'aria-label="A command"><code>{command}' in page
+    written = (tmp_path / "out/scenario.yaml").read_text(encoding="utf-8")
+    assert more in written, "and in the written scenario"

@@ -16,7 +16,7 @@ import varsim
 from tests.browsing import chromium
 from varsim.report import page, player, training
 from varsim.report.tracks import tracks
-from varsim.report.words.names import title
+from varsim.report.words.names import mention
 from varsim.scenario.loading import load_scenario
 from varsim.study.loads import Watched, loads
 from varsim.study.result import Result
@@ -156,7 +156,7 @@ def test_the_page_says_of_whom_no_loads_are_known(
     monkeypatch.setattr(player, "loads", lambda _: none)
     assert (
         player.content(result)["cut"]
-        == f"What is in use is not known of '{title(result.scenario, first)}'."
+        == f"What is in use is not known of {mention(result.scenario, first)}."
     )
 
 
@@ -334,7 +334,7 @@ class TestInABrowser:
             ]
             canvas.click(position={"x": x, "y": top + 22 + 14 + 9})
             story = shown.locator(".player-story").inner_text()
-            assert "In use: 100 % of uplinks of servers 0 and 1." in story
+            assert "In use: 100 % (uplinks of servers 0 and 1)." in story
 
     def test_a_name_of_a_link_covers_nothing_however_narrow_the_page(
         self, overlapping: Result, tmp_path: Path

@@ -1,6 +1,7 @@
 """What misleads about compute times is said: guesses with other answers, workers in step."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,10 @@ def test_numbers_too_long_to_read_have_an_exponent() -> None:
     assert digits(123_456_789_012_345.0) == "123,456,789,012,345"
     assert digits(-2e40) == "-2.00e+40"
     assert digits(float("inf")) == "inf"
+    assert plus_minus(Estimate(7.89e-31, 7.48e-31, 8.3e-31, 3)) == "7.89e-31 ± 4.10e-32"
+    assert plus_minus(Estimate(1.479e-30, math.nan, math.nan, 1), unit="s") == "1.48e-30 s"
+    assert plus_minus(Estimate(4e-9, -1e-9, 9e-9, 2)) == "4.00e-09 ± ?"
+    assert plus_minus(Estimate(9.785e-5, math.nan, math.nan, 1)) == "0.00009785"
 
 
 @pytest.mark.parametrize("rate", [1e40, 1e80, 1e100])

@@ -100,9 +100,9 @@ def question(file: Path, *, whole: bool = False) -> str:
     else:
         with file.open(encoding="utf-8-sig") as source:
             lines = [source.readline(1000) for _ in range(_MOST_LINES if whole else 1)]
-    said = [line.strip() for line in lines]
-    comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), said)]
-    return "\n".join(comment if whole else comment[:1]).rstrip()
+    comment = takewhile(lambda line: line.lstrip().startswith("#"), lines)
+    said = [line.strip().lstrip("#").removeprefix(" ") for line in comment]
+    return "\n".join(said if whole else said[:1]).strip()
 
 
 Engine = Annotated[

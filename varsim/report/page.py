@@ -183,13 +183,14 @@ def _json(content: object) -> "Markup":
 
 
 def inlined(drawn: "Drawn", name: str) -> "Markup":
-    """A figure as part of a page: without its title, with ids of its own and the page's colours."""
+    """A figure as part of a page, on its ground and in its colours: no title, ids of its own."""
     from markupsafe import Markup, escape
 
     from varsim.report.plots.figure import FONTS
 
     svg = drawn.svg[drawn.svg.index("<svg ") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="patch_1">.*?</g>', "", svg, count=1, flags=re.DOTALL)
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     svg = re.sub(
         r' id="([^"]*)"',

@@ -19,6 +19,7 @@ T = TypeVar("T")
 MOST_LINKS: Final = 20
 AS_TABLE: Final = "As a table"
 MEANS: Final = "Means over the replications, ± the half-width of a 95 % confidence interval"
+ONE: Final = "One replication"
 # What the page of a run says of its scenario, and of how it is run again.
 BESIDE: Final = (
     "Everything that was simulated, defaults written out. It is the file `scenario.yaml` beside "

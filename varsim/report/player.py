@@ -12,7 +12,7 @@ from varsim.report.plots.figure import ACTIVITIES
 from varsim.report.plots.looks import DASHES, looks
 from varsim.report.plots.timeline import shown_workers, window
 from varsim.report.tracks import Track, tracks
-from varsim.report.words.names import title
+from varsim.report.words.names import mention, title
 from varsim.strategies import families
 from varsim.study.loads import Watched, loads
 from varsim.units import format_seconds
@@ -169,7 +169,7 @@ def _known(result: "Result", watched: Mapping[str, Watched], end: int) -> str:
     """Up to when the loads of links are known, where that is not all of what is shown."""
     missing, ends = [], []
     for name in result.strategies:
-        until, called = watched[name].until, f"'{visible(title(result.scenario, name))}'"
+        until, called = watched[name].until, visible(mention(result.scenario, name))
         if not result.trace(name).links:
             continue
         if not until:

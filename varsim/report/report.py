@@ -4,9 +4,11 @@ Every product (a run, a sweep, a plan, ...) builds one; `terminal`, `markdown`, 
 show it. A block is a table, a text or a figure, and says on which media it stands.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
@@ -188,10 +190,10 @@ class Report:
         return self.question.partition("\n")[0]
 
     @property
-    def background(self) -> list[str]:
-        """The paragraphs that it says besides."""
-        more = self.question.partition("\n")[2].strip("\n")
-        return [" ".join(one.split()) for one in more.split("\n\n") if one]
+    def background(self) -> list[Text]:
+        """What it says besides: paragraphs, items (each after a dash), commands (indented)."""
+        more = self.question.partition("\n")[2]
+        return [text for part in more.split("\n\n") for text in _written(part.strip("\n"))]
 
     @property
     def figures(self) -> list[Figure]:
@@ -201,3 +203,15 @@ class Report:
     def on(self, media: Media) -> list[Block]:
         """The blocks that stand on it."""
         return [block for block in self.blocks if block.on & media]
+
+
+def _written(part: str) -> Iterator[Text]:
+    """Lines without an empty one among them, as they are meant."""
+    if part.startswith("  "):
+        yield Text(tuple(dedent(part).splitlines()))
+        return
+    said, *items = re.split(r"(?:^|\n)- ", part)
+    if said.strip():
+        yield Text((" ".join(said.split()),), "paragraphs")
+    if items:
+        yield Text(tuple(" ".join(item.split()) for item in items), "items")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from varsim.report.parts import MEANS, NO_PLOTS
+from varsim.report.parts import MEANS, NO_PLOTS, ONE
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
 from varsim.report.words.sweep import answer, cells, left_out, meanings, notes, shown, speed
@@ -102,7 +102,7 @@ def _points(table: Table) -> Shown:
     return Shown.of(
         zip((table.strategy(row.strategy).title for row in rows), cells(table, rows), strict=True),
         "strategy",
-        caption=MEANS,
+        caption=MEANS if any(row.replications > 1 for row in rows) else ONE,
         label="All points",
         meanings=meanings(table.sweep.points[0].scenario),
         axes=(max(places, key=lambda name: len(places[name])), speed(rows)),

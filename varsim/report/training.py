@@ -16,6 +16,7 @@ from varsim.report.parts import (
     MEANS,
     MOST_LINKS,
     NO_PLOTS,
+    ONE,
     busiest_links,
     titled,
 )
@@ -339,7 +340,7 @@ def _over(result: "Result") -> str:
     """What the numbers of a table are."""
     if _exact(result):
         return "Exact, from one run of each: nothing in them is random"
-    return MEANS
+    return MEANS if result.replications > 1 else ONE
 
 
 def _cell(found: "Estimate", unit: str) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.distribute.program_run import ValueSummary, VariableView
-from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, NO_PLOTS, busiest_links
+from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, NO_PLOTS, ONE, busiest_links
 from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words.phrases import DOT
 from varsim.report.words.program import table as main
@@ -99,7 +99,7 @@ def comparison(result: "VariablesResult") -> Table:
     over = f"Means over {count} replications, ± the half-width of a 95 % confidence interval"
     return first.turned(
         dict.fromkeys(first.columns, beside) | meanings,
-        caption=over if count > 1 else "One replication",
+        caption=over if count > 1 else ONE,
         on=Media.PAGE,
     )
 

@@ -45,6 +45,7 @@ FONTS: Final = f"font-family: '{_FONT}', Verdana, sans-serif"
 _STYLE: Final = {
     "axes.axisbelow": True,
     "axes.edgecolor": FAINT,
+    "axes.facecolor": "none",
     "axes.grid": True,
     "axes.labelcolor": INK,
     "axes.labelsize": 9.5,

@@ -5,9 +5,10 @@ Sequences for Data Visualization" (2021), arXiv 2107.02270, matplotlib's style p
 colour-blind tell apart. Variants within a family are lighter or darker, by steps of 0.07 or more in
 the lightness of OKLab: the first three by most, then those with most contrast to all before (dark
 shades have little, which small marks show). Each has a contrast of 3 or more to its page (the hues
-themselves have 2.1 and 2.7 where they are lightest), and dashes of its own. Colour never stands
-alone: strategies differ by marker too, activities by hatch. A page without figures
-needs them, too, so that nothing here draws.
+themselves have 2.1 and 2.7 where they are lightest). The first of a family has a solid line, all
+others have dashes: the darkest shades of all families look alike. Colour never stands alone:
+strategies differ by marker too, activities by hatch. A page without figures needs them, too, so
+that nothing here draws.
 """
 
 from collections.abc import Mapping
@@ -96,10 +97,11 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
     for index, (label, family) in enumerate(families.items()):
         own = family if family in SHADES else min(SHADES, key=used.count)
         variant = used.count(own)
+        varied = len(used) - len(set(used))  # how many before it are no first of their family
         used.append(own)
         found[label] = Look(
             SHADES[own][variant % len(SHADES[own])],
             MARKERS[index % len(MARKERS)],
-            DASHES[(variant + variant // len(SHADES[own])) % len(DASHES)],
+            DASHES[1 + varied % (len(DASHES) - 1) if variant else 0],
         )
     return found

@@ -61,7 +61,7 @@
   // A number in the room left of a panel.
   const round = (value) => {
     const text = `${Number(value.toPrecision(3))}`;
-    return text.length > 7 ? value.toExponential(2) : text;
+    return text.length > 7 ? value.toExponential(1) : text;
   };
 
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
@@ -383,7 +383,7 @@
       const latest = moments[first(moments, ({ at }) => at > view.cursor) - 1];
       const said = !latest ? "nothing yet" : (latest.at < view.cursor ? `since ${time(latest.at)}: ` : "") + happens(moments, latest.at);
       const used = use.load && valueAt(use.load.points, view.cursor);
-      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % of ${use.load.name}${use.load.means}.`));
+      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % (${use.load.name}${use.load.means}).`));
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
@@ -533,6 +533,7 @@
     }
     held = null;
   });
+  on(canvas, "pointercancel", () => { held = null; }); // a finger that scrolls the page
   on(canvas, "pointerleave", hush);
   on(canvas, "dblclick", () => show(0, data.end));
 

@@ -18,7 +18,9 @@ function points(table) {
   const svg = box.lastChild;
   // The marks of the pictures (MARKERS in looks.py): corners, where the first is, how far in every third is.
   const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
-  const shape = ([corners, turn, dent = 1], size) => `M${[...Array(corners)].map((_, i) => {
+  // All have the area of a circle of this radius.
+  const shape = ([corners, turn, dent = 1], radius) => `M${[...Array(corners)].map((_, i) => {
+    const size = radius * Math.sqrt(Math.PI / ((corners / 2) * Math.sin((2 * Math.PI) / corners)));
     const angle = Math.PI * (turn + (2 * i) / corners), far = i % 3 === 1 ? size * dent : size;
     return `${far * Math.sin(angle)},${-far * Math.cos(angle)}`;
   }).join("L")}z`;
@@ -61,9 +63,12 @@ function points(table) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren();
     const write = (x, y, text, anchor = "end") => make("text", svg, { x, y, "text-anchor": anchor }, text);
+    let free = 0; // from there on a label covers none before it
     for (const [part, text] of x.ticks) {
       make("path", svg, { class: "grid", d: `M${px(part)},${top}V${height - bottom}` });
-      write(px(part), height - bottom + 16, text, "middle");
+      const label = write(px(part), height - bottom + 16, text, "middle"), half = label.getComputedTextLength() / 2;
+      if (px(part) - half < free) label.remove();
+      else free = px(part) + half + 6;
     }
     for (const [part, text] of y.ticks) {
       make("path", svg, { class: "grid", d: `M${left},${py(part)}H${width - 14}` });
@@ -80,7 +85,7 @@ function points(table) {
       const [a, b] = [x.at.get(row), y.at.get(row)];
       if (a === undefined || b === undefined) continue;
       const [name, ...cells] = [...row.cells].map(said), dot = row.cells[0].querySelector(".dot");
-      const d = shape(SHAPES[/\d+/.exec(dot.className) % SHAPES.length], row.dataset.front ? 7 : 5);
+      const d = shape(SHAPES[/\d+/.exec(dot.className) % SHAPES.length], row.dataset.front ? 6 : 4.4);
       const lines = cells.map((text, i) => text && text !== "-" && `${said(head[i + 1])}: ${text}`).filter(Boolean);
       const point = make("path", svg, { d, transform: `translate(${px(a)},${py(b)})`, role: "button", tabindex: made.length ? "-1" : "0",
         "aria-label": [name, ...lines].join(", "), ...(row.dataset.missed && { class: "missed" }) });

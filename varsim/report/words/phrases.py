@@ -18,7 +18,9 @@ _ABSURD: Final = 1e6  # times the number, an interval of any of them says nothin
 _NOTHING: Final = " ± ?"  # instead of an interval that says nothing
 _APART: Final = math.log(1.5)  # of means that nobody would call close
 _TOO_FEW: Final = {1: "One replication is", 2: "Two replications are"}
-_LONG: Final = 1e15  # from here on, as a loss that diverges, numbers are written with an exponent
+# Numbers have an exponent from here on, as a loss that diverges, or with more decimals than that.
+_LONG: Final = 1e15
+_DECIMALS: Final = 9
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
@@ -42,7 +44,7 @@ def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
         return found.note or "-"
     mean, half = found.mean * scale, found.half_width * scale
     if says_nothing(found):
-        return f"{mean:,.{_decimals(mean, math.nan)}f}{_NOTHING}{unit and ' '}{unit}"
+        return f"{_written(mean, _decimals(mean, math.nan))}{_NOTHING}{unit and ' '}{unit}"
     decimals = _decimals(mean, half)
     shown = "" if math.isnan(half) else _written(half, decimals)
     width = f" ± {shown}" if shown.strip("0.") else ""
@@ -122,7 +124,7 @@ class Wording(NamedTuple):
     `best`: with `{name}` and `{value}`; `which`: the same as a question; `noun`: of the number;
     `next`: of the next best, with its `{name}` and `{value}`; `by`: with `{name}` and `{times}`,
     how many times as good the best is; `headline`: instead of both over a figure. `equal`: what
-    those are that have the same number.
+    those are that have the same number; `more`: how to get replications enough to tell.
     """
 
     best: str
@@ -132,6 +134,7 @@ class Wording(NamedTuple):
     by: str = ", {times} as much"
     headline: str = ""
     equal: str = "have the same {noun}"
+    more: str = "--set replications=5"
 
     def alike(self, names: Sequence[str], of: int, often: str = "") -> str:
         """That these are the same; `of` so many alternatives in all."""
@@ -168,7 +171,7 @@ def told(
         if between := [rival.key for rival in ahead if rival.said == WORSE]:
             are = "is" if len(between) == 1 else "are"
             text += f"; {listed(between)}, in between, {are} surely behind the first"
-        return f"{text}; --set replications=5 tells more" if few else text
+        return f"{text}; {wording.more} tells more" if few else text
     if ranking.of(EQUAL):
         within = f"{100 * ranking.equal_within:.2g} %"
         text = f"{listed(ranking.tied)} are {EQUAL}: their {wording.noun} surely differs by less "
@@ -261,7 +264,9 @@ def _decimals(mean: float, half: float) -> int:
 
 
 def _written(value: float, decimals: int) -> str:
-    return f"{value:.2e}" if _LONG <= abs(value) < math.inf else f"{value:,.{decimals}f}"
+    tiny = decimals > _DECIMALS and value != 0
+    exponent = tiny or _LONG <= abs(value) < math.inf
+    return f"{value:.2e}" if exponent else f"{value:,.{decimals}f}"
 
 
 def _magnitude(value: float) -> int:

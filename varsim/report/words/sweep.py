@@ -252,6 +252,7 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         next="",
         by="; that is {times} as fast as {name}, the next fastest",
         equal="are equally fast",
+        more=_more(table),
     )
     runs = len({(row.strategy, row.case) for row in table.rows})
     ranking = _ranking(table, bests, _speed(bests[0]), chosen_from=runs)
@@ -310,6 +311,7 @@ def _at_its_best(table: Table, row: Row) -> str:
         "throughput" if only else f"throughput with {table.strategy(row.strategy).mention}",
         next="; every other point is slower",
         by="",
+        more=_more(table),
     )
     text = told(
         ranking,
@@ -319,6 +321,12 @@ def _at_its_best(table: Table, row: Row) -> str:
     )
     text = f"{text} ({no_effect})." if idle else f"{text}."
     return text + _by_few(rows, ranking)
+
+
+def _more(table: Table) -> str:
+    """How to run every point five times, which most_replications may forbid."""
+    few = table.sweep.most_replications < 5
+    return f"{'--most-replications 5 ' if few else ''}--set replications=5"
 
 
 def _by_few(rows: Sequence[Row], ranking: Ranking[int]) -> str:
@@ -410,6 +418,7 @@ def _least(
 
     if not ranking.rivals:
         return [alone.format(name=name(ranking.best), value=shown(ranking.best)) + "."]
+    wording = wording._replace(more=_more(table))
     return [capital(told(ranking, wording, name, shown)) + "."]
 
 

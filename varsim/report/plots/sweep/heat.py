@@ -116,5 +116,5 @@ def _write(axes: Axes, values: NDArray[np.float64], highest: float) -> None:
             weight = "bold" if value == best else "normal"
             text = f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"
             axes.text(
-                x, y, text, ha="center", va="center", fontsize=7.5, color=color, weight=weight
+                x, y, text, ha="center", va="center", fontsize=8.5, color=color, weight=weight
             )
