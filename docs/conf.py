@@ -32,3 +32,4 @@ html_theme = "furo"
 html_title = "varsim"
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it would load every page that is found, which no file may

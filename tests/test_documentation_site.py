@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browsing import chromium
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -54,6 +56,23 @@ def test_lessons_come_with_their_pictures_and_formulas(site: Path) -> None:
         assert page.count('src="../_images/') >= 1, lesson
         assert page.count("<math") == page.count("</math>") > 2, lesson
         assert "simulated" in "".join(re.findall('class="output .*?</div>', page, re.S)), lesson
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_a_search_in_a_file_finds_pages_and_asks_for_nothing(site: Path) -> None:
+    with chromium() as browser:
+        page, heard = browser.new_page(), []
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", heard.append)
+        page.goto((site / "index.html").as_uri())
+        page.fill("input[name=q]", "staleness")
+        page.press("input[name=q]", "Enter")
+        page.wait_for_function("document.querySelector('.search-summary')?.textContent")
+        page.wait_for_selector("#search-results li a")
+        found = page.locator("#search-results li a").all_inner_texts()
+        assert "Glossary" in " ".join(found)
+        assert heard == []
 
 
 @pytest.mark.parametrize(

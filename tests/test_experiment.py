@@ -190,10 +190,42 @@ def test_one_change_or_strategy_may_stand_alone() -> None:
     assert len(table.rows) == 2
 
 
+def test_what_was_loaded_is_swept_and_planned_like_its_file() -> None:
+    sets = ["cluster.workers=2,3"]
+    table = varsim.sweep(said(), sets, strategies="none")
+    loaded = varsim.load(said())
+    for given in (loaded, loaded.scenario):
+        assert varsim.sweep(given, sets, strategies="none").frame().equals(table.frame())
+    of_two = varsim.load({**said(), "sweep": {"cluster.workers": [2, 3]}}, strategies=["none"])
+    assert varsim.sweep(of_two).frame().equals(table.frame())
+    with pytest.raises(varsim.ScenarioError, match=r"no 'workerz'; did you mean 'cluster.workers'"):
+        varsim.sweep(loaded, ["cluster.workerz=2,3"])
+    with pytest.raises(varsim.ScenarioError, match=r"^scenario: error: nothing to sweep"):
+        varsim.sweep(loaded)
+
+    asked = {"minimize": "workers", "space": {"cluster.workers": [1, 2]}}
+    plan = {**said(), "targets": {"throughput": "1 examples/s"}, "plan": asked}
+    answer = sentences(varsim.plan(plan))
+    assert sentences(varsim.plan(varsim.load(plan))) == answer
+    with pytest.raises(ValueError, match="asked as it is"):
+        varsim.plan(varsim.load(plan), minimize="workers")
+    with pytest.raises(varsim.ScenarioError, match="nothing is asked"):
+        varsim.plan(loaded)
+
+
+def test_a_metric_of_ones_own_is_a_number() -> None:
+    result = varsim.run(said())
+    assert result.measure(lambda trace: trace.end > 0)["none"].mean == 1
+    with pytest.raises(TypeError, match="a metric gives a number for each trace, not 'soon'"):
+        result.measure(lambda trace: "soon")  # type: ignore[arg-type,return-value]
+
+
 @pytest.mark.parametrize("nothing", [42, None])
 def test_what_is_no_scenario_is_refused(nothing: Any) -> None:
     with pytest.raises(TypeError, match=f"a path, a text or a dict, not {nothing}"):
         varsim.load(nothing)
+    with pytest.raises(TypeError, match=r"not <Result of sa\.\.\.sim"):
+        varsim.sweep(varsim.run(said()))  # type: ignore[arg-type]
 
 
 def test_names_that_are_not_ours_are_not_offered() -> None:

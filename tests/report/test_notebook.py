@@ -278,3 +278,26 @@ def test_the_timeline_has_the_theme_of_jupyterlab_or_else_of_the_browser(
                 assert drawn.setdefault(expected, now) == now, "drawn anew in these colours"
             assert len(set(drawn.values())) == 2
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (
+            'varsim.load(SMALL).replace("cluster.netwrk", 5)',
+            "ScenarioError: --set cluster.netwrk=5: error: cluster: unknown key 'netwrk'; "
+            "did you mean 'network'?",
+        ),
+        (
+            'varsim.run(SMALL).estimate("async", "example_per_s")',
+            "ValueError: no metric 'example_per_s'; did you mean examples_per_s?",
+        ),
+    ],
+)
+def test_a_notebook_shows_of_a_misspelt_name_what_is_wrong_and_no_traceback(
+    cell: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shells.InteractiveShell(user_ns={"varsim": varsim, "SMALL": SMALL})
+    assert shell.run_cell(cell).error_in_exec is not None
+    assert capsys.readouterr().out.strip() == shown

@@ -80,6 +80,17 @@ class ScenarioError(Exception):
         more = len(self.problems) - len(shown) + self.left_out
         return "\n".join([*shown, *([f"... and {more:,} more problems"] if more else [])])
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it: it is the scenario's, so no lines of the program."""
+        return [f"ScenarioError: {self}"]
+
+
+class UnknownNameError(ValueError):
+    """A name that is none of those there are; a notebook shows it without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"ValueError: {self}"]
+
 
 def quoted(text: str) -> str:
     """User's text as shown in a message: shortened, on one line, in quotes."""
@@ -135,11 +146,11 @@ def _cells(letter: str) -> int:
 
 
 def known(what: str, name: str, names: Iterable[str]) -> None:
-    """Raise ValueError, with the nearest, where a name is none of those there are."""
+    """Raise UnknownNameError, with the nearest, where a name is none of those there are."""
     if name not in (names := list(names)):
         meant = nearest(name, names)
         said = f"did you mean {meant}?" if meant else f"there are: {', '.join(names)}"
-        raise ValueError(f"no {what} {name!r}; {said}")
+        raise UnknownNameError(f"no {what} {name!r}; {said}")
 
 
 def check_replication(number: int, count: int) -> None:

@@ -1,6 +1,7 @@
 """Experiments: a scenario of any kind, and what can be asked of it."""
 
 import json
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias
 
+from varsim.scenario.fault import ScenarioError
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
 from varsim.scenario.loading import load_text
@@ -275,7 +277,7 @@ def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()
     if isinstance(given, VariablesScenario):
         return Program(given)
     if not isinstance(given, AnyExperiment):
-        raise TypeError(f"a scenario is a path, a text or a dict, not {given!r}")
+        raise TypeError(f"a scenario is a path, a text or a dict, not {reprlib.repr(given)}")
     return given
 
 
@@ -292,7 +294,7 @@ def run(
 
 
 def sweep(
-    given: ScenarioSource,
+    given: Source,
     sets: Sequence[str] = (),
     *,
     precision: float | None = None,
@@ -309,15 +311,21 @@ def sweep(
     """
     from varsim.scenario.sweep.loading import sweep_of_text
 
-    text, name, folder, _ = Document.of(given)
     sets, strategies = _each(sets), _each(strategies)
-    asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
+    document = _document(given)
+    if isinstance(given, SweepExperiment):
+        strategies = strategies or given.strategies
+    text, name, folder, _ = document
+    try:
+        asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
+    except ScenarioError as error:
+        raise document.as_seen(error) from None
     where = None if directory is None else Path(directory)
     return SweepExperiment(asked, tuple(strategies)).run(jobs, progress, where)
 
 
 def plan(
-    given: ScenarioSource,
+    given: Source,
     sets: Sequence[str] = (),
     *,
     minimize: str | None = None,
@@ -329,10 +337,28 @@ def plan(
     """The answer to a plan; `minimize` is used instead of what the file says. Else as `sweep`."""
     from varsim.scenario.plan import question_of_text
 
-    text, name, folder, _ = Document.of(given)
-    asked = question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
     where = None if directory is None else Path(directory)
+    if not isinstance(given, str | Path | Mapping) and not (sets or minimize or strategies):
+        found = load(given)
+        if isinstance(found, PlanExperiment):
+            return found.run(jobs, progress, where)
+    document = _document(given)
+    text, name, folder, _ = document
+    try:
+        asked = question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
+    except ScenarioError as error:
+        raise document.as_seen(error) from None
     return PlanExperiment(asked).run(jobs, progress, where)
+
+
+def _document(given: Source) -> Document:
+    """What is read of a path, text or dict; of an experiment, the file that says the same."""
+    if isinstance(given, str | Path | Mapping):
+        return Document.of(given)
+    found = load(given)
+    if isinstance(found, PlanExperiment):
+        raise ValueError("a plan that is loaded is asked as it is: varsim.plan(it), nothing else")
+    return Document(repr(found), seen=False)
 
 
 def _each(given: Sequence[str]) -> Sequence[str]:

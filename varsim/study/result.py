@@ -20,7 +20,7 @@ from varsim.study.formatter import Told
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients, Window
 from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
-from varsim.study.statistics import Estimate, interval, ratio
+from varsim.study.statistics import Estimate, interval, of_numbers, ratio
 from varsim.study.targets import Doubt, Judgement, bounded, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
@@ -179,8 +179,8 @@ class Result(Told):
     def measure(self, metric: Callable[[Trace], float]) -> dict[str, Estimate]:
         """A metric of one's own, a function of one run's trace, of every strategy."""
         return {
-            strategy: interval([metric(self.trace(strategy, n)) for n in range(self.replications)])
-            for strategy in self.strategies
+            name: of_numbers([metric(self.trace(name, n)) for n in range(self.replications)])
+            for name in self.strategies
         }
 
     def _check(self, strategy: str, metric: str) -> None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,16 @@ def one_sided(values: Sequence[float], *, lower: bool) -> float:
     error = found.half_width / student_t(found.replications - 1)
     reach = error * float(stdtrit(found.replications - 1, CONFIDENCE))
     return found.mean - reach if lower else found.mean + reach
+
+
+def of_numbers(values: Sequence[object]) -> Estimate:
+    """The interval of what a metric of somebody's own gives; TypeError where that is no number."""
+    numbers = []
+    for value in values:
+        if not isinstance(value, Real):
+            raise TypeError(f"a metric gives a number for each trace, not {value!r}")
+        numbers.append(float(value))
+    return interval(numbers)
 
 
 def ratio(

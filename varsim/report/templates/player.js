@@ -321,7 +321,7 @@
     paint.fillRect(LEFT, top - 17, 9, 9);
     write(name, LEFT + 14, top - 12, "left", colors.ink);
     const end = LEFT + 24 + paint.measureText(name).width;
-    if (end + paint.measureText(remark).width < width) write(remark, width - RIGHT, top - 12, "right");
+    if (end + paint.measureText(remark).width < width - RIGHT) write(remark, width - RIGHT, top - 12, "right");
     return end;
   }
 
