@@ -71,7 +71,7 @@ def test_of_replicas_that_never_met_no_rate_is_told() -> None:
 
 def test_where_reads_were_seen_the_advice_stands_alone() -> None:
     done = varsim("run", "{kind: on_read, read_every: 6}", "time: 200 ms")
-    assert "longer: --set 'stop.time=" in done.stdout
+    assert "for longer runs: --set 'stop.time=" in done.stdout
     assert "or more" not in done.stdout
 
 
