@@ -4,11 +4,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from matplotlib import collections
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
@@ -26,6 +23,7 @@ from varsim.report.plots.figure import (
     panel_title,
     time_unit,
 )
+from varsim.report.plots.looks import Look
 from varsim.study.rounds import micro_batches
 
 if TYPE_CHECKING:
@@ -44,36 +42,6 @@ LANE: Final = (0.16, HALF)  # where sends are in a row, below its spans
 _OUTCOME: Final = GradientRow._fields.index("outcome")
 _KEY: Final = np.array([1 << 32, 1])  # of worker and iteration: one number for both
 _WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
-
-
-class PolyCollection(collections.PolyCollection):
-    """Boxes that do not overlap, all alike: in pixels they are one path, and hatched at once.
-
-    Its name is that of their group in an SVG.
-    """
-
-    def __init__(self, boxes: NDArray[np.float64], color: str, hatch: str, alpha: float) -> None:
-        super().__init__(list(boxes), facecolor=color, hatch=hatch, alpha=alpha, linewidth=0)
-        self._whole = PathPatch(
-            Path.make_compound_path(*self.get_paths()),
-            facecolor=to_rgba(color, alpha),
-            hatch=hatch,
-            linewidth=0,
-            snap=True,
-        )
-
-    def draw(self, renderer: RendererBase) -> None:
-        """Draw the boxes, or all of them as one."""
-        if not isinstance(renderer, RendererAgg):
-            super().draw(renderer)
-            return
-        figure = self.get_figure()
-        assert figure is not None, "it is drawn as part of one"
-        self._whole.set_figure(figure)
-        self._whole.set_transform(self.get_transform())
-        self._whole.set_clip_box(self.get_clip_box())
-        self._whole.set_clip_path(self.get_clip_path())
-        self._whole.draw(renderer)
 
 
 class Panel(NamedTuple):
@@ -306,8 +274,7 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
             (sent, 1.0),
         ):
             if len(boxes):
-                patches = PolyCollection(boxes, look.color, look.mark, alpha)
-                axes.add_collection(patches, autolim=False)
+                axes.add_artist(_joined(boxes, look, alpha))
     corners = _boxes(panel, panel.in_vain, unit, -HALF, bottom)
     if len(corners):
         across = [box[pair] for box in corners for pair in ([0, 2], [1, 3])]
@@ -340,6 +307,15 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
     axes.grid(visible=False)
     axes.set_ylabel("worker")
     panel_title(axes, label, _remark(panel), pad=7)
+
+
+def _joined(boxes: NDArray[np.float64], look: Look, alpha: float) -> PathPatch:
+    """Boxes that do not overlap, as one path, which is hatched at once."""
+    corners = np.concatenate([boxes, boxes[:, :1]], axis=1).reshape(-1, 2)
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+    path = Path(corners, codes * len(boxes))
+    color = to_rgba(look.color, alpha)
+    return PathPatch(path, facecolor=color, hatch=look.mark, linewidth=0, snap=True)
 
 
 def _boxes(
