@@ -324,6 +324,8 @@ def test_a_strategy_that_wastes_and_stales_nothing() -> None:
 def test_it_reads_well_in_a_notebook() -> None:
     result = a_result({"<b>&": (1, 1), "b": (2, 2)})
     assert repr(result).startswith("<Result of handmade: 2 strategies, 2 replications>\n")
+    one = repr(a_result({"alone": (1,)}))
+    assert one.startswith("<Result of handmade: 1 strategy, 1 replication>\n")
     html = result._repr_html_()
     assert "&lt;b&gt;&amp;" in html
     assert "<b>" not in html

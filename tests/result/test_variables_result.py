@@ -193,14 +193,15 @@ class TestText:
 
     def test_a_result_shows_itself(self, counted: VariablesResult) -> None:
         assert "The cheapest is 'on_read'" in repr(counted)
+        assert "modes, 1 replication>\n" in repr(counted)
         assert "<table" in counted._repr_html_()
 
 
 class TestAnswer:
     def test_of_what_was_varied(self, crossed: VariablesResult) -> None:
         assert crossed.answer().splitlines() == [
-            "Below 0.713 outside reads per write 'on_read' is cheaper, above it 'on_write'; there "
-            "a step takes 23.10 ms in both.",
+            "Below 0.713 outside reads per write 'on_read' is cheaper, above that 'on_write'; "
+            "at that ratio a step takes 23.10 ms in both.",
             "Between 0 and 2 outside reads per write 'none' is never cheaper than 'on_read' and "
             "'on_write'.",
             "As the program is written, the cheapest is 'on_read': 8.100 ms per step; 'on_write' "

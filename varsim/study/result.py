@@ -24,6 +24,7 @@ from varsim.study.statistics import Estimate, interval, of_numbers, ratio
 from varsim.study.targets import Doubt, Judgement, bounded, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -333,10 +334,9 @@ class Result(Told):
         return "once" if single and not math.isnan(values[0]) else ""
 
     def __repr__(self) -> str:
-        head = f"{self.scenario.name}: {len(self.strategies)} strategies"
-        return f"<Result of {head}, {self.replications} replications>\n" + (
-            f"{self.table().T.to_string()}\n{self.answer()}"
-        )
+        of = counted(len(self.strategies), "strategy", "strategies")
+        head = f"{self.scenario.name}: {of}, {counted(self.replications, 'replication')}"
+        return f"<Result of {head}>\n{self.table().T.to_string()}\n{self.answer()}"
 
     @cached_property
     def _randomness(self) -> dict[str, tuple[bool, bool]]:

@@ -18,6 +18,7 @@ from varsim.study.measure import Carried, carried
 from varsim.study.program import tables
 from varsim.study.program.tables import METRICS
 from varsim.study.statistics import Estimate, interval
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -206,11 +207,9 @@ class VariablesResult(Told):
         return carried((mode, trace.end, trace.links) for mode, trace in self.written)
 
     def __repr__(self) -> str:
-        count = len(self.modes)
-        head = f"{self.scenario.name}: {count} mode{'s' * (count != 1)}"
-        return f"<Result of {head}, {self.replications} replications>\n" + (
-            f"{self.table().to_string()}\n{self.answer()}"
-        )
+        of = f"{counted(len(self.modes), 'mode')}, {counted(self.replications, 'replication')}"
+        head = f"<Result of {self.scenario.name}: {of}>"
+        return f"{head}\n{self.table().to_string()}\n{self.answer()}"
 
     def _traces(self, mode: str, ratio: float | None) -> list[ProgramTrace]:
         point = 0 if ratio is None else 1 + self.ratios.index(ratio)
