@@ -278,7 +278,7 @@ def test_beside_the_next_forward_pass_a_step_is_over_when_all_is_gathered(
     ("why", "changes"),
     [
         ("updated in the next forward pass", {"cluster": {"optimizer_time": 0.1}}),
-        ("who is left may have some layers", {"recovery": {"policy": "wait"}}),
+        ("those who are left may have some layers", {"recovery": {"policy": "wait"}}),
     ],
 )
 def test_layers_of_two_versions_are_no_model(why: str, changes: dict[str, Any]) -> None:

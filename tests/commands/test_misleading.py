@@ -41,9 +41,8 @@ def test_too_many_initial_tokens_are_told_of() -> None:
     many = "{kind: sync_replicas, replicas_to_aggregate: 3, initial_tokens: 1000}"
     said = (
         "Sync PS (sync_replicas) drops 997 gradients after its first update: the first update "
-        "uses up 3 of "
-        "1,000 initial tokens, and who takes one of the others computes for a step that is over; "
-        "initial_tokens: 3 (the default) drops none."
+        "uses up 3 of 1,000 initial tokens, and whoever takes one of the others computes for a "
+        "step that is over; initial_tokens: 3 (the default) drops none."
     )
     for command in ("run", "check"):
         assert said in varsim(command, many, "time: 500 ms").stdout, command

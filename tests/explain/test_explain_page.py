@@ -179,7 +179,7 @@ class TestSteps:
         varied = acting(
             "on_read", "sum", ["add, value: 1"], ["read"], "vary={reads_per_write: [0, 1]}"
         )
-        assert page(varied)[-1] == "What vary changes: see varsim run."
+        assert page(varied)[-1] == "The program at other ratios (vary): see varsim run."
 
     def test_the_whole_run_costs_what_run_says(self) -> None:
         made = acting("on_write", "sum", WRITE, (), "program.steps=2")

@@ -344,7 +344,7 @@ def _notes(traces: Sequence[Trace], idle: Idle) -> list[str]:
     if on_device or sent:
         what, others = ("kernels", "NCCL") if on_device else ("operators of the CPU", "gloo")
         notes.append(
-            f"  {what} but {others}'s {format_seconds(computing)}, {others}'s "
+            f"  {what} other than {others}'s {format_seconds(computing)}, {others}'s "
             f"{format_seconds(sent)}, of which {format_seconds(sent - exposed)} beside others, "
             f"{format_seconds(exposed)} alone"
         )

@@ -310,7 +310,7 @@ def validate(
 ) -> None:
     """Predict your own recorded runs, and say how well.
 
-    The runs of one kind go to two halves; each half is predicted from the other.
+    The runs of one kind are split into two halves; each half is predicted from the other.
     """
     if runs is None:
         raise typer.BadParameter(

@@ -84,15 +84,15 @@ def calibrate(
         typer.Option(
             min=1,
             metavar="N",
-            help="Fit a network of kind nodes: collectives of at most N ranks tell the links "
-            "inside, those of more the network cards.",
+            help="Fit a network of kind nodes: collectives of at most N ranks fit the links "
+            "inside, those of more ranks the network cards.",
         ),
     ] = None,
     idle: Annotated[
         Literal["keep", "drop"] | None,
         typer.Option(
             help="For traces: whether time in which a GPU does nothing counts as compute; default: "
-            "keep, as a step takes it."
+            "keep, as it is part of a step."
         ),
     ] = None,
     out: Annotated[

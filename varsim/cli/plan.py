@@ -46,7 +46,8 @@ def plan(
     minimize: Annotated[
         Objectives | None,
         typer.Option(
-            metavar="WHAT", help="Instead of what the file says; see varsim list objectives."
+            metavar="WHAT",
+            help="What to minimize, instead of what the file says; see varsim list objectives.",
         ),
     ] = None,
     sets: Annotated[

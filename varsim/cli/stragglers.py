@@ -31,7 +31,7 @@ def stragglers(
 ) -> None:
     """Tell what stragglers cost, from measured step times.
 
-    How much longer a step takes that waits for all workers, whom it waits for, what one or two
+    How much longer a step that waits for all workers takes, whom it waits for, what one or two
     backup workers would save, and the device-hours that are spent waiting.
     """
     import numpy as np

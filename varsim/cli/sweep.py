@@ -92,7 +92,7 @@ def sweep(
     jobs: options.Jobs = "auto",  # type: ignore[assignment]
     shard: Annotated[
         Shard | None,
-        typer.Option(parser=shard, metavar="I/N", help="Only this part of the runs."),
+        typer.Option(parser=shard, metavar="I/N", help="Only this part of the runs, such as 1/4."),
     ] = None,
     backend: options.Backend = "local",
     scheduler: options.Scheduler = None,
@@ -154,7 +154,7 @@ def sweep(
 def merge(
     file: options.File,
     parts: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Written by sweep --shard.")
+        list[Path], typer.Argument(metavar="DIR...", help="Directories written by sweep --shard.")
     ],
     out: Out = None,
     sets: Sets = [],  # noqa: B006

@@ -307,7 +307,10 @@ class OnWrite(Strategy):
     def dies_with_workers(self, cluster: Cluster) -> str:
         """See Strategy; layers that are updated one by one are of two versions in between."""
         if self.overlap == "forward":
-            return "who is left may have some layers of the model before an update, others after it"
+            return (
+                "those who are left may have some layers of the model before an update, others "
+                "after it"
+            )
         return super().dies_with_workers(cluster)
 
     def check_life(

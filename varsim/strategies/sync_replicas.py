@@ -90,8 +90,8 @@ class SyncReplicas(Strategy):
         needed, first = self.replicas_to_aggregate, self._first()
         return Vain(
             max(0, first - needed),
-            f"the first update uses up {needed:,} of {first:,} initial tokens, and who takes one "
-            "of the others computes for a step that is over; "
+            f"the first update uses up {needed:,} of {first:,} initial tokens, and whoever takes "
+            "one of the others computes for a step that is over; "
             f"initial_tokens: {needed} (the default) drops none",
         )
 

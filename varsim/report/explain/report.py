@@ -108,7 +108,7 @@ def _notes(scenario: VariablesScenario, telling: Telling) -> Iterator[str]:
     if scenario.replications > 1:
         yield f"All replications but the first of {scenario.replications}."
     if scenario.vary is not None:
-        yield "What vary changes: see varsim run."
+        yield "The program at other ratios (vary): see varsim run."
 
 
 def _refused(where: str, why: str) -> ScenarioError:

@@ -96,7 +96,7 @@ def _checkpoint(scenario: Scenario) -> str:
             saved = map(scenario.checkpoint_of, scenario.strategies)
             takes = sorted({format_seconds(each.lasts) for each in saved if each is not None})
             said += f" in {' or '.join(takes)}"
-    said += ", on the host of who writes it" if one.keep_on == "host" else ""
+    said += ", on the host of its writer" if one.keep_on == "host" else ""
     said += f", {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"

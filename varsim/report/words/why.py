@@ -114,11 +114,12 @@ def cause(account: Account, part: Part) -> str:
         return f"stragglers ({workers(slow)})"
     if part.key == "uplinks":
         uplink = busiest(account.uses, ("shared",))
-        return "the uplinks of racks" + (f" ({uplink.name}: {busy(uplink)})" if uplink else "")
+        said = f" ({resource(uplink).removeprefix('the ')}: {busy(uplink)})" if uplink else ""
+        return f"the uplinks of racks{said}"
     if part.key == "bandwidth":
         most = busiest(account.uses, ("shared", "link"))
         known = most is not None and most.kind == "shared" and account.gain("uplinks") is None
-        which = f" (the busiest: {most.name}, {busy(most)})" if most and known else ""
+        which = f" (the busiest: {resource(most)}, {busy(most)})" if most and known else ""
         return f"the bandwidth of the {_others(account)}links{which}"
     return {"variance": "compute times that vary"}.get(part.key, part.cause)
 
@@ -352,7 +353,7 @@ def _runner_up(account: Account) -> str:
     told = f"{cause(account, part)}, {percent(account.share(part))}"
     said = account.beside_main(part)
     if said in (CLOSE, EQUAL):
-        return f"; {said} beside it: {told}"
+        return f"; next, {said}: {told}"
     return f"; next: {told}"
 
 
