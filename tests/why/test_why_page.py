@@ -62,6 +62,19 @@ class TestTheAnswer:
             "(75 %). Without stragglers: 4.00 times as fast."
         )
 
+    def test_of_the_uplinks_of_racks(self) -> None:
+        # 100 ms in the racks, then 400 ms over the uplinks, and 100 ms without them (see
+        # test_counterfactuals): they are busy for 400 ms of a step of 600 ms.
+        racks = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 4.0}
+        network = {"bandwidth": 1e9, "latency": 0.0, **racks}
+        described = {"kind": "on_write", "collective": "recursive_doubling"}
+        made = timed(described, cluster={"workers": 4}, network=network)
+        assert words.answer(told(made)).startswith(
+            "Mirrored all-reduce (on_write) is slow because of the uplinks of racks (links of "
+            "racks 0 and 1, sending: 67 % of the bandwidth used): 300 ms of the 600 ms of a step "
+            "(50 %);"
+        )
+
     @pytest.mark.parametrize(
         ("strategy", "said"),
         [
