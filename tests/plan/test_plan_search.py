@@ -147,10 +147,8 @@ class TestTheAnswer:
 
         assert notes(block)[0] == (
             "Loss 0.05 is reached at the learning rates of the file, mirrored all-reduce "
-            "(on_write) at learning rate "
-            "0.1, async PS (none) at learning rate 0.02; for the best rate of each, varsim tune "
-            "FILE "
-            "without the plan."
+            "(on_write) at learning rate 0.1, async PS (none) at learning rate 0.02; for the best "
+            "rate of each, run varsim tune FILE without the plan."
         )
         varied = block.replace("cluster.workers: [2, 4]", "workload.optimizer.learning_rate: [0.1]")
         assert not any("learning rate" in line for line in notes(varied))
@@ -345,7 +343,7 @@ def test_runs_below_two_rounds_of_each_worker_answer_nothing(tmp_path: Path) -> 
     assert answer(plan)[0] == "No answer: the runs are too short to say which cell it is."
     (said,) = [line for line in notes_of(plan) if line.startswith("Short runs: ")]
     assert "left out of the answer" in said
-    assert "longer: --set 'stop.time=" in said
+    assert "for longer runs: --set 'stop.time=" in said
     assert not table(plan).rows
 
 
