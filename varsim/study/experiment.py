@@ -289,7 +289,7 @@ def run(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> "Result | Any":
-    """What comes of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
+    """The result of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
     return load(given, sets, strategies).run(jobs, progress)
 
 
@@ -334,7 +334,7 @@ def plan(
     progress: Progress | None = None,
     directory: str | Path | None = None,
 ) -> "Plan":
-    """The answer to a plan; `minimize` is used instead of what the file says. Else as `sweep`."""
+    """The answer to a plan; `minimize` replaces what the file says. Otherwise as `sweep`."""
     from varsim.scenario.plan import question_of_text
 
     where = None if directory is None else Path(directory)
@@ -373,9 +373,9 @@ def explain(
     strategies: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> "Why | Story":
-    """Why training is as slow as it is; of variables what happens in their first steps.
+    """Why training is as slow as it is; for variables, what happens in their first steps.
 
-    ValueError of a sweep or a plan.
+    Raises ValueError for a sweep or a plan.
     """
     return load(given, sets, strategies).explain(progress)
 
@@ -383,7 +383,7 @@ def explain(
 def compare(
     first: "Result", second: "Result", metric: str = "examples_per_s"
 ) -> "dict[str, Estimate]":
-    """How many times as much of a metric the second of two results has, by strategy.
+    """Ratios of a metric by strategy: the second result over the first.
 
     The strategies that both have; paired by replication, as the same seed makes the same draws
     (ValueError where seeds or replications differ, and where there is no such metric).

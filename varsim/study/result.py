@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Told):
-    """What came of a scenario; see COLUMNS for the tables and METRICS for the numbers.
+    """Result of a scenario; see COLUMNS for the tables and METRICS for the numbers.
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
     per replication, or nothing. A result read from files brings its `worker_times` (ns, shape
@@ -178,7 +178,7 @@ class Result(Told):
         return self._estimates[strategy, metric]
 
     def measure(self, metric: Callable[[Trace], float]) -> dict[str, Estimate]:
-        """A metric of one's own, a function of one run's trace, of every strategy."""
+        """A metric of your own, given as a function of one run's trace, for every strategy."""
         return {
             name: of_numbers([metric(self.trace(name, n)) for n in range(self.replications)])
             for name in self.strategies

@@ -67,7 +67,7 @@ def crossings(
 
 @dataclass(frozen=True, repr=False, eq=False)
 class VariablesResult(Told):
-    """What came of a scenario of variables; see `program.tables.COLUMNS` for the tables.
+    """Result of a scenario of variables; see `program.tables.COLUMNS` for the tables.
 
     `traces`: first the program as it is written, mode by mode, each by replication; then the same
     for each entry of vary.reads_per_write, of which only the totals are kept.
@@ -100,7 +100,7 @@ class VariablesResult(Told):
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """The outside's reads per write that were tried."""
+        """The outside reads per write that were tried."""
         return self.scenario.vary.reads_per_write if self.scenario.vary is not None else ()
 
     @property
@@ -125,7 +125,7 @@ class VariablesResult(Told):
         return self._traces(mode, None)[replication]
 
     def view(self, mode: str, variable: str) -> VariableView:
-        """What was to be seen of a variable when replication 0 had ended."""
+        """What could be seen of a variable at the end of replication 0."""
         return next(view for view in self.trace(mode).views if view.variable == variable)
 
     def estimate(self, mode: str, metric: str, ratio: float | None = None) -> Estimate:

@@ -21,7 +21,7 @@ _WHOSE: Final = {
     "replication": "number of the replication, from 0",
 }
 _RATIO: Final = (
-    "the outside's reads for each write of a replica; empty for the program as it is written"
+    "reads from outside for each write of a replica; empty for the program as it is written"
 )
 _VALUE: Final = (
     "all elements of a small value, else the first three, then '...' and the mean of all"
