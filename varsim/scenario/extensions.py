@@ -34,8 +34,8 @@ def register(thing: T) -> T:
 
     A class of strategies, problems, distributions of step times or networks is named by its `kind`;
     a function `(ranks, size) -> Schedule` is a collective of its name. Returns it, so that it can
-    stand as a decorator. ValueError where the name is taken, or the thing is incomplete; TypeError if
-    it is none of these.
+    stand as a decorator. ValueError where the name is taken, or the thing is incomplete; TypeError
+    if it is none of these.
     """
     for table in _TABLES:
         if table.takes(thing):
