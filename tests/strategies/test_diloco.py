@@ -233,7 +233,9 @@ def test_what_is_refused(settings: dict[str, Any], says: str) -> None:
 
 
 def test_a_precision_needs_numbers() -> None:
-    with pytest.raises(ValidationError, match="outer_precision has no effect: bytes are given"):
+    with pytest.raises(
+        ValidationError, match="outer_precision has no effect: sizes are given in bytes"
+    ):
         scenario(
             diloco(outer_precision="fp16"),
             problem={"kind": "timing", "size": 1e6},
