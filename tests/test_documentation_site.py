@@ -64,7 +64,7 @@ def test_a_search_in_a_file_finds_pages_and_asks_for_nothing(site: Path) -> None
     with chromium() as browser:
         page, heard = browser.new_page(), []
         page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", heard.append)
+        page.on("pageerror", lambda error: heard.append(str(error)))
         page.goto((site / "index.html").as_uri())
         page.fill("input[name=q]", "staleness")
         page.press("input[name=q]", "Enter")

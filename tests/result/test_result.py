@@ -370,6 +370,12 @@ class TestCopies:
         assert not set(names) & set(result_of([alone_]).table().columns)
         assert "apart" not in result_of([alone_]).answer()
 
+    def test_of_times_alone_it_says_how_stale_they_are_not_how_far_apart(self) -> None:
+        timing = {"problem": {"kind": "timing", "size": 1000.0}, "batch_size": 10}
+        result = Result(a_scenario(workload=timing), [a_trace()], [])
+        copies = [name for name in result.table().columns if name.startswith("copy ")]
+        assert copies == ["copy staleness mean"]
+
 
 def test_the_largest_staleness_is_that_of_all_replications() -> None:
     """The mean of the maxima, 1 and 9 here, would be the staleness of no gradient."""

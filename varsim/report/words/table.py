@@ -113,13 +113,13 @@ def _copies(result: "Result", strategy: str) -> dict[str, str]:
     """How old and how far apart the copies were, if some strategy has copies of their own."""
     if not any(_drifts(result, name) for name in result.strategies):
         return {}
-    cells = [
-        plus_minus(result.estimate(strategy, "copy_staleness_mean")),
-        plus_minus(result.estimate(strategy, "divergence_mean")),
-        digits(largest(result, strategy, "divergence_max")),
-    ]
-    names = ("copy staleness mean", "copy divergence mean", "copy divergence max")
-    return dict(zip(names, cells if _drifts(result, strategy) else ["-"] * 3, strict=True))
+    cells = {"copy staleness mean": plus_minus(result.estimate(strategy, "copy_staleness_mean"))}
+    if result.scenario.workload.has_values:
+        cells |= {
+            "copy divergence mean": plus_minus(result.estimate(strategy, "divergence_mean")),
+            "copy divergence max": digits(largest(result, strategy, "divergence_max")),
+        }
+    return cells if _drifts(result, strategy) else dict.fromkeys(cells, "-")
 
 
 def _drifts(result: "Result", strategy: str) -> bool:
