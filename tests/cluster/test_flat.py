@@ -25,7 +25,7 @@ from varsim.study.engine import chosen, flat_run, picks_fast, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
-from varsim.values.stream import stream, streams
+from varsim.values.stream import PURPOSES, stream, streams
 
 pytestmark = pytest.mark.usefixtures("compared_with_simpy")
 
@@ -260,14 +260,18 @@ def test_machine_code_gives_the_same() -> None:
             assert compare(tied(strategy, **cluster), interpreted=False)
 
 
-def test_streams_are_those_that_are_made_one_by_one() -> None:
+def test_streams_are_those_that_numpy_makes_one_by_one() -> None:
     for seed in (0, 7, 2**63 - 5, 2**130 + 3):
         for replication, block in ((0, 0), (2, 5), (2**33, 2**32 + 1)):
-            numbers = [0, 1, 7, 99_999]
-            made = streams(seed, replication, "compute", numbers, block)
+            numbers = [0, 1, 7, 31, 32, 63, 64, 5_000, 99_999, 2**32 - 1]
+            made = list(streams(seed, replication, "compute", numbers, block))
             for number, generator in zip(numbers, made, strict=True):
+                key = (replication, PURPOSES["compute"], number, block)
+                sequence = np.random.SeedSequence(seed, spawn_key=key)
+                expected = np.random.Generator(np.random.PCG64(sequence)).random(5)
                 single = stream(seed, replication, "compute", number, block)
-                assert np.array_equal(generator.random(5), single.random(5))
+                assert np.array_equal(generator.random(5), expected)
+                assert np.array_equal(single.random(5), expected)
 
 
 def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
 """Random streams keyed by name, so that adding a worker or a strategy moves no other draw."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 # The number of a purpose is part of the stream's key: append, never renumber.
@@ -22,13 +24,14 @@ PURPOSES: Final = {
 
 _Words: TypeAlias = NDArray[np.uint32]
 
-# Of numpy's SeedSequence (O'Neill's seed_seq_fe), and the multiplier of PCG64.
+# Of numpy's SeedSequence (O'Neill's seed_seq_fe).
 _POOL: Final = 4
 _INIT_A, _MULT_A, _INIT_B, _MULT_B = 0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
 _SHIFT: Final = np.uint32(16)
-_MULTIPLIER: Final = 0x2360ED051FC65DA44385DF649FCCF645
-_WHOLE: Final = (1 << 128) - 1
+
+# The first workers' seeds are hashed one by one, all others' in groups of at most so many.
+_FEW, _TOGETHER = 32, 4096
 
 
 def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Generator:
@@ -36,6 +39,11 @@ def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Ge
 
     Key is for instance (worker, block). The bits are the same on every platform.
     """
+    if len(key) == 2 and _FEW <= key[0] < 1 << 32:
+        number, block = key
+        group = min(1 << number.bit_length() - 1, _TOGETHER)
+        states = _states(seed, replication, purpose, number // group, group, block)
+        return _generator(states[number % group])
     sequence = np.random.SeedSequence(seed, spawn_key=(replication, PURPOSES[purpose], *key))
     return np.random.Generator(np.random.PCG64(sequence))
 
@@ -45,19 +53,35 @@ def streams(
 ) -> Iterator[np.random.Generator]:
     """The generators of (seed, replication, purpose, number, block), for one number after another.
 
-    Each is that of `stream`, but made in a tenth of the time: all seeds are hashed at once, and one
-    generator is set to each, so it is to be used before the next is asked for. Numbers must be
-    below 2^32.
+    Each is that of `stream`, but made in a tenth of the time: all seeds are hashed at once. Numbers
+    must be below 2^32.
     """
-    bits = np.random.PCG64(0)
-    generator, state = np.random.Generator(bits), bits.state
-    words = _hashed(_entropy(seed, (replication, PURPOSES[purpose])), np.asarray(numbers), block)
-    for high, low, sequence_high, sequence_low in words.tolist():
-        step = ((sequence_high << 64 | sequence_low) << 1 | 1) & _WHOLE
-        begin = step + (high << 64 | low)
-        state["state"] = {"state": (begin * _MULTIPLIER + step) & _WHOLE, "inc": step}
-        bits.state = state
-        yield generator
+    before = _entropy(seed, (replication, PURPOSES[purpose]))
+    return map(_generator, _hashed(before, np.asarray(numbers), block))
+
+
+class _Hashed(ISeedSequence):
+    """A seed that is hashed already."""
+
+    def __init__(self, state: NDArray[np.uint64]) -> None:
+        self._state = state
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[np.uint64]:
+        """See numpy; what PCG64 asks for."""
+        return self._state
+
+
+def _generator(state: NDArray[np.uint64]) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(_Hashed(state)))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def _states(
+    seed: int, replication: int, purpose: str, group: int, size: int, block: int
+) -> NDArray[np.uint64]:
+    """What the generators of a group of so many numbers begin with."""
+    before = _entropy(seed, (replication, PURPOSES[purpose]))
+    return _hashed(before, np.arange(group * size, (group + 1) * size), block)
 
 
 def _entropy(seed: int, key: Sequence[int]) -> list[int]:
