@@ -223,11 +223,13 @@ class Process(Event):
     simpy's, but that to sleep until some moment takes no event of its own.
     """
 
+    __slots__ = ("_clock", "activity", "awaited", "resume")  # beside what is of simpy's
+
     def __init__(self, clock: Clock, activity: Activity[Any]) -> None:
         super().__init__(clock)
         self.activity = activity
         self.awaited: Event | int = clock.time  # what it waits for, or until when it sleeps
-        self._clock, self._send = clock, activity.send
+        self._clock = clock
         self.resume: Callable[..., None] = self.go_on  # the same object each time
         clock.call_at(clock.time, self.resume, URGENT)
 
@@ -238,12 +240,11 @@ class Process(Event):
 
     def go_on(self, event: Event | None = None) -> None:
         """It has slept, or what it waited for has happened: it goes on until it waits again."""
-        send = self._send
         try:
             if event is None:
-                awaited = send(None)
+                awaited = self.activity.send(None)
             elif event._ok:
-                awaited = send(event._value)
+                awaited = self.activity.send(event._value)
             else:
                 awaited = self.activity.throw(event._value)
         except StopIteration:

@@ -29,6 +29,7 @@ class Ledger:
 
     def __init__(self, recorder: Recorder, variables: int, batch_size: int) -> None:
         self.recorder = recorder
+        self._rows = recorder.gradients
         self.variables = variables
         self.batch_size = batch_size
         self.global_step = 0
@@ -110,7 +111,7 @@ class Ledger:
 
     def _write(self, gradient: Gradient, ended: int, step: int, outcome: int) -> None:
         read = gradient.read
-        self.recorder.gradients += (
+        self._rows += (
             gradient.worker,
             gradient.iteration,
             read.time,

@@ -142,8 +142,31 @@ class _Forgetful(list[int]):
         return self
 
 
-# Python integers take 40 bytes each: when a run has written so many, they are packed.
+# Python integers take 40 bytes each: when a run has written so many, they go into an array, before
+# they take the room of all else in the processor's cache; and arrays of so many are packed.
+_FEW = 4_000
 _MANY = 50_000
+
+
+class _Written:
+    """Integers that are written to a list, taken out of it into arrays."""
+
+    def __init__(self, integers: list[int]) -> None:
+        self._integers = integers
+        self._arrays: list[NDArray[np.int64]] = []
+        self.gathered = 0  # integers in arrays
+
+    def gather(self) -> None:
+        """Take what is in the list."""
+        self._arrays.append(np.array(self._integers, dtype=np.int64))
+        self._integers.clear()
+        self.gathered += len(self._arrays[-1])
+
+    def rows(self, columns: int) -> NDArray[np.int64]:
+        """All that has been written, (n, columns); nothing is left."""
+        self.gather()
+        arrays, self._arrays, self.gathered = self._arrays, [], 0
+        return np.concatenate(arrays).reshape(-1, columns)
 
 
 class Recorder:
@@ -161,6 +184,8 @@ class Recorder:
         self.steps = array("q")  # when global_step rose to 1, 2, 3, ...
         self.copy_staleness = array("q")  # of each copy when its replica reads it, in updates
         self._keep = spans
+        self._written_spans = _Written(self.spans)
+        self._written_gradients = _Written(self.gradients)
         self._packed_spans = Rows(len(_Code._fields))
         self._packed_gradients = Rows(len(GradientRow._fields))
         self._packed_sends = Rows(len(Span._fields))
@@ -168,15 +193,19 @@ class Recorder:
     @property
     def gradients_written(self) -> int:
         """Rows of gradients so far."""
-        rows = len(self.gradients) // len(GradientRow._fields)
-        return len(self._packed_gradients) + rows
+        written = self._written_gradients.gathered + len(self.gradients)
+        return len(self._packed_gradients) + written // len(GradientRow._fields)
 
     def pack(self) -> None:
         """Make room, if much has been written."""
-        if len(self.gradients) >= _MANY:
-            self._pack_gradients()
-        if len(self.spans) >= _MANY:
-            self._pack_spans()
+        if len(self.gradients) >= _FEW:
+            self._written_gradients.gather()
+            if self._written_gradients.gathered >= _MANY:
+                self._pack_gradients()
+        if len(self.spans) >= _FEW:
+            self._written_spans.gather()
+            if self._written_spans.gathered >= _MANY:
+                self._pack_spans()
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
@@ -216,13 +245,10 @@ class Recorder:
         self.sends.clear()
 
     def _pack_gradients(self) -> None:
-        rows = np.array(self.gradients, dtype=np.int64)
-        self._packed_gradients.append(rows.reshape(-1, len(GradientRow._fields)))
-        self.gradients.clear()
+        self._packed_gradients.append(self._written_gradients.rows(len(GradientRow._fields)))
 
     def _pack_spans(self) -> None:
-        self.take(np.array(self.spans, dtype=np.int64).reshape(-1, 2))
-        self.spans.clear()
+        self.take(self._written_spans.rows(2))
 
     def take(self, spans: NDArray[np.int64]) -> None:
         """Record spans that come as an array of these pairs."""
