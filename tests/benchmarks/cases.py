@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.benchmarks import lean
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
+from varsim.cluster.clock import uncollected
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
@@ -166,6 +167,7 @@ def _ring(what: Scenario) -> int:
 def one(what: Scenario, **options: Any) -> Callable[[], Trace]:
     """One run of the scenario's only strategy, on SimPy."""
 
+    @uncollected()
     def run() -> Trace:
         job, strategy = started(Run(what, 0, 0), **options)
         return job.run(strategy.label)

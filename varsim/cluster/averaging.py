@@ -101,15 +101,16 @@ class AveragedReplicas(MemberReplicas):
     def update(self, worker: Worker, gradient: Gradient, ranks: int) -> None:
         """Apply a gradient, or the mean that its group has of it, to the worker's own copy."""
         rank = worker.rank
+        if ranks == 1:
+            self._contained[rank, rank] += 1
+            self._updates[rank] += 1
+            self.apply(worker, gradient)
+            return
         group = slice(rank // ranks * ranks, (rank // ranks + 1) * ranks)
         contained = self._contained[rank]
         contained[group] += 1
-        if ranks == 1:
-            self._updates[rank] += 1
-            self.apply(worker, gradient)
-        else:
-            self._updates[group] = np.maximum(self._updates[group], contained[group])
-            self.apply(worker, gradient, self._means.take(self._meeting(worker, ranks)))
+        self._updates[group] = np.maximum(self._updates[group], contained[group])
+        self.apply(worker, gradient, self._means.take(self._meeting(worker, ranks)))
 
     def average(self, worker: Worker, ranks: int) -> Activity[None]:
         """Average the worker's copy with those of its group, unless it has been after this step.
@@ -171,7 +172,7 @@ class AveragedReplicas(MemberReplicas):
         np.copyto(self._updates, self._contained[0])
 
     def missed(self, rank: int) -> int:
-        return int(self._updates.sum() - self._contained[rank].sum())
+        return int(np.add.reduce(self._updates - self._contained[rank]))
 
     def _meeting(self, worker: Worker, ranks: int) -> Meeting:
         return self.steps[worker.rank], worker.rank // ranks

@@ -160,7 +160,7 @@ class OuterReplicas(MemberReplicas):
     def missed(self, rank: int) -> int:
         """How many updates, made by others, some fragment of a copy does not contain."""
         of_others = self._made - self.steps[rank]
-        return of_others - (len(self.members) - 1) * int(self._had[rank].min())
+        return of_others - (len(self.members) - 1) * int(np.minimum.reduce(self._had[rank]))
 
     def _take_part(self, stream: Stream) -> Activity[Sequence[int]]:
         return self._quorum.take_part(stream)

@@ -89,10 +89,12 @@ class MirroredReplicas:
         """A worker's contribution to the reduction of this step."""
         for gradient in gradients:
             gradient.open = self._number
-        step = self._steps[worker.rank]
-        if step not in self._rounds:
-            self._rounds[step] = _Round()
-        self._rounds[step].gradients[worker.rank] = gradients
+        rank = worker.rank
+        step = self._steps[rank]
+        this = self._rounds.get(step)
+        if this is None:
+            this = self._rounds[step] = _Round()
+        this.gradients[rank] = gradients
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
@@ -142,6 +144,7 @@ class LocalReplicas:
 
     def __init__(self, job: Job, aggregation: Aggregation) -> None:
         self._job = job
+        self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self.aggregation = aggregation
         self._is_first = aggregation is Aggregation.ONLY_FIRST_REPLICA
         made = _variables(job, Synchronization.ON_READ, aggregation)
@@ -200,7 +203,8 @@ class LocalReplicas:
                 value = job.gradients.value(gradient, index, job.ledger.in_flight)
             else:
                 value = mean[place]
-            self.variables[index].apply(worker.rank, value)
+            if self._learns:
+                self.variables[index].apply(worker.rank, value)
         self._seen[worker.rank] += 1
         self._made += 1
         gradient.arrived = job.clock.time
@@ -308,7 +312,7 @@ class DriftingReplicas(LocalReplicas):
 
     def missed(self, rank: int) -> int:
         """How many updates, made by others, a copy contains nothing of."""
-        return self._made - int(self.contained[rank].sum())
+        return self._made - int(np.add.reduce(self.contained[rank]))
 
     def settle(self) -> Activity[None]:
         """Wait until all that happens at this moment has: then a copy can be read."""

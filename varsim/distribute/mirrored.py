@@ -116,6 +116,8 @@ class MirroredVariable(MergingVariable):
     def copies_are_equal(self) -> bool:
         """Bit for bit, with the optimizer's slots."""
         values, states = _distinct(self.values), _distinct(self.states)
+        if len(values) == len(states) == 1:
+            return True
         return all(_same(values[0], other) for other in values) and all(
             all(map(_same, states[0], other)) for other in states
         )

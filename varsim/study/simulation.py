@@ -202,6 +202,7 @@ def _made(run: Run) -> Trace:
     return run_one(run, record=run.strategy is not None)
 
 
+@uncollected()
 def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trace:
     job, strategy = started(run, lazy=lazy, record=record)
     if events is not None:

@@ -6,8 +6,8 @@ never be done if it is dropped. The stacked product gives the same bits as one b
 is taken in order of arrival, so laziness never changes a result.
 """
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -117,7 +117,7 @@ class Gradients:
         self._trusted = False  # checked once; sparse gradients are checked always
         self._precision: Precision | None = None
         self._micro_batches = 1
-        self._line: deque[Gradient] = deque()  # to be worked out ahead, if not worked out yet
+        self._line: Iterator[Gradient] = iter(())  # to be worked out ahead, if not worked out yet
         self.evaluated = 0
 
     def round_to(self, precision: Precision) -> None:
@@ -136,10 +136,10 @@ class Gradients:
 
         If it has to be worked out, some of `ahead` are too: others that will be needed for sure.
         """
-        if gradient.stack is None:
-            self._work_out([gradient, *self._next_of(ahead, gradient)])
-        assert gradient.stack is not None
-        value: Value = gradient.stack[variable][gradient.row]
+        stack = gradient.stack
+        if stack is None:
+            stack = self._work_out([gradient, *self._next_of(ahead, gradient)])
+        value: Value = stack[variable][gradient.row]
         return value
 
     def _next_of(self, ahead: Iterable[Gradient], gradient: Gradient) -> list[Gradient]:
@@ -149,16 +149,18 @@ class Gradients:
         """
         together = self._from_line(gradient)
         if len(together) < self._stack - 1:
-            self._line = deque([other for other in ahead if other.stack is None])
+            self._line = iter([other for other in ahead if other.stack is None])
             together = self._from_line(gradient)
         return together
 
     def _from_line(self, gradient: Gradient) -> list[Gradient]:
         together: list[Gradient] = []
-        while self._line and len(together) < self._stack - 1:
-            other = self._line.popleft()
-            if other.stack is None and other.open and other is not gradient:
-                together.append(other)
+        while some := list(islice(self._line, self._stack - 1 - len(together))):
+            together += [
+                other
+                for other in some
+                if other.stack is None and other.open and other is not gradient
+            ]
         return together
 
     def mean(self, gradients: Sequence[Gradient], variable: int, *, by_row: bool = False) -> Value:
@@ -234,13 +236,13 @@ class Gradients:
                 return False
         return True
 
-    def _work_out(self, gradients: Sequence[Gradient]) -> None:
-        """Evaluate gradients in stacks; their batches are released."""
+    def _work_out(self, gradients: Sequence[Gradient]) -> StackedGradients:
+        """Evaluate gradients in stacks, which become one; their batches are released."""
         self.evaluated += len(gradients)
         if not self._task.has_values:
             for gradient in gradients:
                 gradient.stack = self._nothing
-            return
+            return self._nothing
         parts = [
             self._together(gradients[first : first + self._stack])
             for first in range(0, len(gradients), self._stack)
@@ -250,6 +252,7 @@ class Gradients:
             gradient.stack = stack
             gradient.row = row
             gradient.batch = _NOTHING
+        return stack
 
     def _together(self, gradients: Sequence[Gradient]) -> StackedGradients:
         batches = _as_stack([gradient.batch for gradient in gradients])
