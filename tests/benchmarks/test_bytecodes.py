@@ -60,12 +60,12 @@ def bytecodes(kind: str, problem: str, steps: int) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("kind", "problem", "limit"),
     [
-        ("sync_replicas", "timing", 1040),
-        ("sync_replicas", "softmax", 1330),
-        ("none", "timing", 985),
-        ("none", "softmax", 1410),
-        ("on_write", "timing", 915),
-        ("on_write", "softmax", 1060),
+        ("sync_replicas", "timing", 1035),
+        ("sync_replicas", "softmax", 1320),
+        ("none", "timing", 965),
+        ("none", "softmax", 1385),
+        ("on_write", "timing", 900),
+        ("on_write", "softmax", 1040),
     ],
 )
 def test_a_worker_step_takes_no_more(kind: str, problem: str, limit: int) -> None:
