@@ -26,18 +26,20 @@ def test_packing_changes_nothing(strategy: dict[str, Any], monkeypatch: pytest.M
         "stop": {"global_steps": 30},
     }
     whole = run(strategy, **changes)
-    packed = []
+    gathered, packed = [], []
     pack = Recorder.pack
 
     def noted(self: Recorder) -> None:
-        before = len(self.gradients)
+        listed, kept = len(self.gradients), len(self._packed_gradients)
         pack(self)
-        packed.append(len(self.gradients) < before)
+        gathered.append(len(self.gradients) < listed)
+        packed.append(len(self._packed_gradients) > kept)
 
+    monkeypatch.setattr(tracing, "_FEW", 25)
     monkeypatch.setattr(tracing, "_MANY", 60)
     monkeypatch.setattr(Recorder, "pack", noted)
     assert_same(run(strategy, **changes), whole)
-    assert sum(packed) > 3
+    assert sum(gathered) > sum(packed) > 3
 
 
 def test_spans_tile_a_life_and_end_with_it() -> None:
@@ -110,6 +112,7 @@ def test_what_is_to_come_can_be_taken_back(
         for end, phase in WRITTEN[start:stop]:
             recorder.spans += (end, code_of(0, 3) + phase, end, other)
         if stop in packed:
+            monkeypatch.setattr(tracing, "_FEW", 1)
             monkeypatch.setattr(tracing, "_MANY", 1)
             recorder.pack()
             recorder.pack()
@@ -142,5 +145,6 @@ def test_packing_changes_nothing_of_the_dead(kind: str, monkeypatch: pytest.Monk
         "events": tuple(turn(0.5 + step, 2) for step in (0, 1) for turn in (kill, restart)),
     }
     whole = run(strategy, **changes)
+    monkeypatch.setattr(tracing, "_FEW", 1)
     monkeypatch.setattr(tracing, "_MANY", 1)
     assert_same(whole, run(strategy, **changes))
