@@ -272,6 +272,11 @@ def test_streams_are_those_that_numpy_makes_one_by_one() -> None:
                 single = stream(seed, replication, "compute", number, block)
                 assert np.array_equal(generator.random(5), expected)
                 assert np.array_equal(single.random(5), expected)
+                for children in (sequence.spawn(2), sequence.spawn(1)):
+                    drawn = [np.random.Generator(np.random.PCG64(one)).random() for one in children]
+                    for made_here in (generator, single):
+                        spawned = made_here.spawn(len(children))
+                        assert [one.random() for one in spawned] == drawn
 
 
 def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
 """Random streams keyed by name, so that adding a worker or a strategy moves no other draw."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
+from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 # The number of a purpose is part of the stream's key: append, never renumber.
@@ -39,13 +39,13 @@ def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Ge
 
     Key is for instance (worker, block). The bits are the same on every platform.
     """
+    whole = seed, (replication, PURPOSES[purpose], *key)
     if len(key) == 2 and _FEW <= key[0] < 1 << 32:
         number, block = key
         group = min(1 << number.bit_length() - 1, _TOGETHER)
         states = _states(seed, replication, purpose, number // group, group, block)
-        return _generator(states[number % group])
-    sequence = np.random.SeedSequence(seed, spawn_key=(replication, PURPOSES[purpose], *key))
-    return np.random.Generator(np.random.PCG64(sequence))
+        return _generator(states[number % group], *whole)
+    return np.random.Generator(np.random.PCG64(_sequence(*whole)))
 
 
 def streams(
@@ -56,23 +56,40 @@ def streams(
     Each is that of `stream`, but made in a tenth of the time: all seeds are hashed at once. Numbers
     must be below 2^32.
     """
-    before = _entropy(seed, (replication, PURPOSES[purpose]))
-    return map(_generator, _hashed(before, np.asarray(numbers), block))
+    before = replication, PURPOSES[purpose]
+    states = _hashed(_entropy(seed, before), np.asarray(numbers), block)
+    for number, state in zip(numbers, states, strict=True):
+        yield _generator(state, seed, (*before, number, block))
 
 
-class _Hashed(ISeedSequence):
-    """A seed that is hashed already."""
+class _Hashed(ISpawnableSeedSequence):
+    """A seed sequence of which the state that PCG64 begins with is known."""
 
-    def __init__(self, state: NDArray[np.uint64]) -> None:
-        self._state = state
+    def __init__(self, state: NDArray[np.uint64], seed: int, key: tuple[int, ...]) -> None:
+        self._state, self._key = state, (seed, key)
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[np.uint64]:
-        """See numpy; what PCG64 asks for."""
-        return self._state
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        """See numpy."""
+        if (n_words, dtype) == (len(self._state), self._state.dtype):
+            return self._state
+        return self._sequence.generate_state(n_words, dtype)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """See numpy."""
+        return self._sequence.spawn(n_children)
+
+    @cached_property
+    def _sequence(self) -> np.random.SeedSequence:
+        return _sequence(*self._key)
 
 
-def _generator(state: NDArray[np.uint64]) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(_Hashed(state)))  # type: ignore[arg-type]
+def _sequence(seed: int, key: tuple[int, ...]) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=key)
+
+
+def _generator(state: NDArray[np.uint64], seed: int, key: tuple[int, ...]) -> np.random.Generator:
+    seeded = _Hashed(state, seed, key)
+    return np.random.Generator(np.random.PCG64(seeded))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=64)
