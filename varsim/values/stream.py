@@ -57,7 +57,7 @@ def streams(
     must be below 2^32.
     """
     before = replication, PURPOSES[purpose]
-    states = _hashed(_entropy(seed, before), np.asarray(numbers), block)
+    states = _hashed(seed, before, np.asarray(numbers), block)
     for number, state in zip(numbers, states, strict=True):
         yield _generator(state, seed, (*before, number, block))
 
@@ -97,55 +97,39 @@ def _states(
     seed: int, replication: int, purpose: str, group: int, size: int, block: int
 ) -> NDArray[np.uint64]:
     """What the generators of a group of so many numbers begin with."""
-    before = _entropy(seed, (replication, PURPOSES[purpose]))
-    return _hashed(before, np.arange(group * size, (group + 1) * size), block)
+    numbers = np.arange(group * size, (group + 1) * size)
+    return _hashed(seed, (replication, PURPOSES[purpose]), numbers, block)
 
 
-def _entropy(seed: int, key: Sequence[int]) -> list[int]:
-    """The words of 32 bits that a key begins with."""
-    words = _words(seed)
-    words += [0] * (_POOL - len(words))
-    return words + [word for number in key for word in _words(number)]
+def _hashed(
+    seed: int, key: tuple[int, ...], numbers: NDArray[np.int64], block: int
+) -> NDArray[np.uint64]:
+    """The state (numbers, 4) that SeedSequence generates for (seed, key, number, block)."""
+    pool = _sequence(seed, key).pool[:, np.newaxis]
+    before = max(_POOL, len(_words(seed))) + sum(len(_words(number)) for number in key)
+    for word in (numbers.astype(np.uint32), *map(np.uint32, _words(block))):
+        value = _scrambled(word, _INIT_A, _MULT_A, _POOL * before, _POOL)
+        pool = pool * _MIX_L - value * _MIX_R
+        pool ^= pool >> _SHIFT
+        before += 1
+    state = _scrambled(np.tile(pool, (2, 1)), _INIT_B, _MULT_B, 0, 2 * _POOL)
+    return np.ascontiguousarray(state.T).astype("<u4").view("<u8")
+
+
+def _scrambled(
+    value: _Words | np.uint32, initial: int, factor: int, first: int, count: int
+) -> _Words:
+    """The hashes of values by so many constants of a sequence, row by row."""
+    constants = [initial * pow(factor, first + place, 1 << 32) for place in range(count + 1)]
+    column = np.array(constants, dtype=np.uint64).astype(np.uint32)[:, np.newaxis]
+    found: _Words = (value ^ column[:-1]) * column[1:]
+    found ^= found >> _SHIFT
+    return found
 
 
 def _words(number: int) -> list[int]:
+    """The words of 32 bits of a number, the lowest first."""
     words = [number & 0xFFFFFFFF]
     while number := number >> 32:
         words.append(number & 0xFFFFFFFF)
     return words
-
-
-def _hashed(before: Sequence[int], numbers: NDArray[np.int64], block: int) -> NDArray[np.uint64]:
-    """The state (numbers, 4) that SeedSequence generates for each number and this block."""
-    entropy: list[_Words] = [np.full(len(numbers), word, dtype=np.uint32) for word in before]
-    entropy.append(numbers.astype(np.uint32))
-    entropy += [np.full(len(numbers), word, dtype=np.uint32) for word in _words(block)]
-    constant = _INIT_A
-
-    def hashed(value: _Words) -> _Words:
-        nonlocal constant
-        value = value ^ np.uint32(constant)
-        constant = constant * _MULT_A & 0xFFFFFFFF
-        value = value * np.uint32(constant)
-        return value ^ value >> _SHIFT
-
-    def mixed(one: _Words, other: _Words) -> _Words:
-        value: _Words = one * _MIX_L - other * _MIX_R
-        return value ^ value >> _SHIFT
-
-    pool = [hashed(word) for word in entropy[:_POOL]]
-    for source in range(_POOL):
-        for target in range(_POOL):
-            if source != target:
-                pool[target] = mixed(pool[target], hashed(pool[source]))
-    for word in entropy[_POOL:]:
-        for target in range(_POOL):
-            pool[target] = mixed(pool[target], hashed(word))
-    constant = _INIT_B
-    state = np.empty((len(numbers), 2 * _POOL), dtype=np.uint32)
-    for place in range(2 * _POOL):
-        value = pool[place % _POOL] ^ np.uint32(constant)
-        constant = constant * _MULT_B & 0xFFFFFFFF
-        value = value * np.uint32(constant)
-        state[:, place] = value ^ value >> _SHIFT
-    return state.astype("<u4").view("<u8")

@@ -136,10 +136,9 @@ class Spans:
         times = np.concatenate((before, rounds.reshape(-1, self._number)))
         some = max(1, ROWS_OF_A_BLOCK // len(times))  # workers whose spans are packed together
         np.minimum(times, end, out=times)
-        self._record.take_spans(
-            _columns(first, times[:, first : first + some].T.copy(), phases, iterations)
-            for first in range(0, self._number, some)
-        )
+        for first in range(0, self._number, some):
+            of_some = times[:, first : first + some].T.copy()
+            self._record.take_spans(_columns(first, of_some, phases, iterations))
 
     def rows(self) -> Rows:
         """All spans, by worker."""

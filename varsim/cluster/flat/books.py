@@ -159,12 +159,19 @@ def count_step(m: Ints, log: Ints) -> None:
     note(m, log, m[at.NOW], at.STEPS)
     examples = m[at.PARTS] * m[at.BATCH_SIZE] / m[at.VARIABLES]
     if examples >= m[at.NEXT_LOOK]:
-        note(m, log, m[at.PARTS], at.LOOKS)
+        look(m, log)
         m[at.NEXT_LOOK] = (math.floor(examples / m[at.EVERY]) + 1) * m[at.EVERY]
     if step >= m[at.MOST_STEPS]:
         stop(m, at.BY_STEPS)
     elif examples >= m[at.MOST_EXAMPLES]:
         stop(m, at.BY_EXAMPLES)
+
+
+def look(m: Ints, log: Ints) -> None:
+    """Write down that the model is looked at."""
+    note(m, log, m[at.NOW], at.LOOKS)
+    note(m, log, m[at.STEP], at.LOOKS)
+    note(m, log, m[at.PARTS], at.LOOKS)
 
 
 def note(m: Ints, log: Ints, value: int, code: int) -> None:

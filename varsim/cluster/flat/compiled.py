@@ -46,6 +46,7 @@ _KEPT: Final[tuple[Callable[..., Any], ...]] = (
     core.advance,
     replicas.reduce_on,
     replicas.let_end,
+    decoding.by_worker,
     decoding.decode,
 )
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}

@@ -138,7 +138,7 @@ def _independent_blocks(
     law: Distribution, seed: int, replication: int, ranks: Sequence[int], block: int
 ) -> Floats:
     made = streams(seed, replication, "compute", ranks, block)
-    return np.stack([law.draw(generator) for generator in made])
+    return np.array([law.draw(generator) for generator in made])
 
 
 def _blocks(law: Distribution, seed: int, replication: int, rank: int) -> Iterator[Floats]:

@@ -277,13 +277,13 @@ IS_EVALUATED, LABELLED, OPEN = APPLIED, APPLIED_STEP, OUTCOME
 # how long that takes alone, and when threads of each queue are free then.
 HANDLED, HANDLED_ALONE, BUSY = range(3)
 
-# Codes of the log, beside those of spans: global_step rises, an evaluation after so many parts, a
-# batch sent again by this worker before it was through: when it started.
+# Codes of the log, beside those of spans: global_step rises; an evaluation: when, at which step,
+# after how many parts; a batch sent again by this worker before it was through: when it started.
 STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
 # A bucket was sent beside computation: from when, to when, and the code of a span.
 SENT = -6
-# Updates that a copy did not contain as it was begun with; when copies were read, before LOOKS.
-STALENESS, READ_FROM_OUTSIDE = -7, -8
+# Updates that a copy did not contain as it was begun with.
+STALENESS = -7
 
 # Kinds of events, each for a worker, which may be called off the first ones,
 (

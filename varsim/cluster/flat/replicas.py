@@ -11,6 +11,7 @@ from varsim.cluster.flat.books import (
     end,
     end_at,
     is_in_line,
+    look,
     next_in_line,
     note,
     put,
@@ -396,8 +397,7 @@ def is_read(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
 def end_read(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """A replica has what was read, which rank 0 measures; it goes on."""
     if m[w + at.RANK] == 0:
-        note(m, log, m[at.NOW], at.READ_FROM_OUTSIDE)
-        note(m, log, m[at.PARTS], at.LOOKS)
+        look(m, log)
     if m[at.WRITES_BACK]:
         m[m[w + at.REPLICA] + at.CONTAINED] = m[w + at.CLOCK] * m[at.WORKER_COUNT]
     begin_step(m, reals, log, heap, w)

@@ -15,11 +15,10 @@ from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
 from varsim.cluster.flat.choice import NEVER, expected
 from varsim.cluster.flat.compiled import INTERPRETED, Code, compiled, unmade
-from varsim.cluster.flat.decoding import decode
 from varsim.cluster.flat.draws import ComputeTimes
-from varsim.cluster.flat.record import COLUMNS, Reader, Record
+from varsim.cluster.flat.record import ROOM, Reader, Record
 from varsim.cluster.flat.reducing import AnyRules
-from varsim.cluster.rows import Rows
+from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import (
@@ -69,6 +68,7 @@ class FlatRun(ABC):
         self._m: Any  # see layout
         self._log: Any
         self._room: Ints  # for work
+        self._in_log = 0  # gradients after which it is read, about
         self._reals: Any
         self._heap: Any
         self._advance: Callable[..., None]  # the loop of its events
@@ -105,7 +105,7 @@ class FlatRun(ABC):
         self._lay_out()
         self._m[at.RECORDS_SENDS] = record and self._replication == 0
         rows = Record(self._workers)
-        reader = Reader(code[decode], rows, self._workers)
+        reader = Reader(code, rows, self._workers)
         while True:
             self._m[at.PATIENCE] = _SLICE
             code[self._advance](self._m, self._reals, self._log, self._heap)
@@ -121,15 +121,18 @@ class FlatRun(ABC):
                     raise NotCoveredError("too many messages are on their way at once")
                 return self._carried_on(code, label, record)
             if why == at.OVER:
-                self._read(reader, rows, record, last=True)
+                self._take_ended(rows)
+                self._read(reader, record, last=True)
                 return self._traced(rows, reader.steps(), reader.marks(), label)
             # One event may have wanted both: more draws, and more room.
             self._times.refill(self._m)
             self._make_room()
             if self._is_full():
-                self._read(reader, rows, record, last=False)
+                self._take_ended(rows)
+                if self._m[at.LOG] > self._m[at.LOG_ROOM]:
+                    self._read(reader, record, last=False)
                 if self._is_full():
-                    self._lay_out_log(2 * int(self._m[at.MOST_ENDED]))
+                    self._lay_out_log(2 * self._in_log)
 
     def _lay_out(self) -> None:
         building, number = Building(at.SCALARS), self._workers
@@ -208,13 +211,14 @@ class FlatRun(ABC):
 
     def _lay_out_log(self, gradients: int) -> None:
         """A log with room for about so many gradients; what is left of the one before."""
-        m = self._m
+        m, self._in_log = self._m, gradients
         left = self._log[m[at.MOST_ENDED] * at.FIELDS : m[at.LOG]] if m[at.LOG] else ()
-        most = gradients + self._most_ended()
+        # Gradients that have ended are packed together, and taken sooner.
+        most = min(gradients, BLOCK) + self._most_ended()
         first = most * at.FIELDS
-        pairs = _IN_LOG * gradients + self._most_written()
-        memory = np.empty(first + (2 + COLUMNS) * pairs, dtype=np.int64)
-        self._log, self._room = memory[: first + 2 * pairs], memory[first + 2 * pairs :]
+        size = 2 * (_IN_LOG * gradients + self._most_written())
+        memory = np.empty(first + 2 * size + ROOM, dtype=np.int64)
+        self._log, self._room = memory[: first + size], memory[first + size :]
         if self._interpreted:
             self._log = [0] * len(self._log)
         m[at.MOST_ENDED], m[at.ENDED], m[at.LOG] = most, 0, first
@@ -227,16 +231,22 @@ class FlatRun(ABC):
         self._log[m[at.LOG] : m[at.LOG] + len(pairs)] = pairs
         m[at.LOG] += len(pairs)
 
-    def _read(self, reader: Reader, rows: Record, record: bool, *, last: bool) -> None:
-        """Hand over what has been written; the last time all of it."""
+    def _take_ended(self, rows: Record) -> None:
+        """Hand over the gradients that have ended."""
+        m = self._m
+        log = np.asarray(self._log[: m[at.MOST_ENDED] * at.FIELDS], dtype=np.int64)
+        rows.take_gradients(log.reshape(at.FIELDS, -1)[:, : m[at.ENDED]])
+        m[at.ENDED] = 0
+
+    def _read(self, reader: Reader, record: bool, *, last: bool) -> None:
+        """Hand over what else has been written; the last time all of it."""
         m, now = self._m, int(self._m[at.NOW])
         if last:
             self._write(self._waits(now).reshape(-1))
         first = m[at.MOST_ENDED] * at.FIELDS
-        log = np.asarray(self._log[: m[at.LOG]], dtype=np.int64)
-        rows.take_gradients(log[:first].reshape(at.FIELDS, -1)[:, : m[at.ENDED]])
-        left = reader.read(log[first:], self._room, now, spans=record, last=last)
-        m[at.LOG], m[at.ENDED] = first, 0
+        log = np.asarray(self._log[first : m[at.LOG]], dtype=np.int64)
+        left = reader.read(log, self._room, now, spans=record, last=last)
+        m[at.LOG] = first
         self._write(left)
 
     def _make_room(self) -> None:
@@ -300,7 +310,7 @@ class FlatRun(ABC):
             global_step=m[at.STEP],
             span_rows=rows.span_rows(),
             gradient_rows=rows.gradient_rows,
-            evaluations=self._evaluations(m, steps, marks, end),
+            evaluations=self._evaluations(m, marks, end),
             steps=steps,
             copy_staleness=marks[marks[:, 1] == at.STALENESS, 0],
             links=links,
@@ -322,18 +332,12 @@ class FlatRun(ABC):
         codes += waiting[:, at.PHASE]
         return np.stack((np.full(len(waiting), end), codes), axis=1)
 
-    def _evaluations(
-        self, m: Sequence[int], steps: Ints, marks: Ints, end: int
-    ) -> list[EvaluationRow]:
+    def _evaluations(self, m: Sequence[int], marks: Ints, end: int) -> list[EvaluationRow]:
         """When the model was looked at: at the start, after some steps, and at the end."""
-        parts, _, counts = marks[marks[:, 1] == at.LOOKS].T
-        times = marks[marks[:, 1] == at.READ_FROM_OUTSIDE, 0]
-        if not len(times):
-            times = steps[counts - 1]  # of the step before it in the log
-        looks = zip(times.tolist(), counts.tolist(), parts.tolist(), strict=True)
-        rows = [(0, 0, 0), *looks]
+        looks = marks[marks[:, 1] == at.LOOKS, 0].reshape(-1, 3).tolist()
+        rows = [[0, 0, 0], *looks]
         if rows[-1][1] != m[at.STEP]:
-            rows.append((end, m[at.STEP], m[at.PARTS]))
+            rows.append([end, m[at.STEP], m[at.PARTS]])
         batch, variables = m[at.BATCH_SIZE], m[at.VARIABLES]
         return [
             EvaluationRow(time, step, round(parts * batch / variables), math.nan, math.nan, 0.0)

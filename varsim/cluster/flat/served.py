@@ -80,7 +80,7 @@ def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
     """When batches started that were sent again too soon: by rank, and whether pushed."""
     found: dict[tuple[int, int], list[int]] = {}
     starts: list[int] = []
-    for value, code, _ in marks[marks[:, 1] < at.LOOKS].tolist():
+    for value, code in marks[marks[:, 1] < at.LOOKS].tolist():
         if code == at.STARTED:
             starts.append(value)
         else:
