@@ -11,12 +11,14 @@ import pytest
 import tying
 from building import assert_same
 from invariants import drawing as anything
+from numpy.typing import NDArray
 from oracle import drawing as servers
 from tying import COMPILED, leave_often
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED, is_made
 from varsim.cluster.flat.core import advance
+from varsim.cluster.flat.record import Record
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -171,6 +173,7 @@ STRATEGIES: list[dict[str, object]] = [
     {"kind": "ssp", "staleness": 1},
     {"kind": "ssp", "staleness": 2, "refresh": "when_stale"},
 ]
+LAW = {"kind": "exponential", "mean": 0.01}
 CLUSTERS: dict[str, dict[str, object]] = {
     "plain": {},
     "overheads": {
@@ -233,12 +236,46 @@ def test_it_draws_again_and_makes_room(
         monkeypatch.setattr("varsim.cluster.flat.run.expected", lambda *_: 10)
     monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 100)
     monkeypatch.setattr("varsim.cluster.flat.draws._MANY", few)
-    law = {"kind": "exponential", "mean": 0.01}
-    run = Run(tied(strategy, 1700, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
+    run = Run(tied(strategy, 1700, compute=LAW, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
     trace = run_one(run)
 
     assert max(Counter(trace.gradients[:, 0].tolist()).values()) > 2 * 128
     assert_same(fast(run), trace)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_a_log_is_read_worker_by_worker(
+    strategy: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is room for the spans of the busiest worker, and for few gradients that have ended."""
+    parts = rooms(monkeypatch)
+    slow = ({"rank": 2, "factor": 0.5},)
+
+    assert compare(tied(strategy, 200, compute=LAW, slow_workers=slow))
+    assert len(parts) > 3
+
+
+def test_a_log_of_one_worker_may_need_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = rooms(monkeypatch)
+    monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 400)
+
+    assert compare(tied({"kind": "none"}, 1000, compute=LAW, workers=1))
+    assert len(parts) > 3
+
+
+def rooms(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Leave room for little at a time; how many spans then are taken together, time after time."""
+    monkeypatch.setattr("varsim.cluster.flat.run.BLOCK", 10)
+    for module in ("run", "record"):
+        monkeypatch.setattr(f"varsim.cluster.flat.{module}.ROOM", 0)
+    taken, take_spans = list[int](), Record.take_spans
+
+    def noted(record: Record, columns: NDArray[np.int64]) -> None:
+        taken.append(columns.shape[1])
+        take_spans(record, columns)
+
+    monkeypatch.setattr(Record, "take_spans", noted)
+    return taken
 
 
 @pytest.mark.parametrize("few", [1, 7, 1000])

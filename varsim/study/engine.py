@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import Start
-from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.building import NotCoveredError, keep_memory
 from varsim.cluster.flat.choice import (
     can_compile,
     expected,
@@ -131,6 +131,7 @@ def flat_run(
     rules = strategy.rules(scenario.cluster_of(strategy))
     assert rules is not None
     cluster, workload, _, workers = asked = _asked(scenario, strategy, rules)
+    keep_memory()
     stop, seed = scenario.stop_of(strategy), scenario.seed
     start = Start(cluster, workload, stop, seed, replication, workers, events)
     if isinstance(rules, Rules):

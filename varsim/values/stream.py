@@ -107,7 +107,8 @@ def _hashed(
     """The state (numbers, 4) that SeedSequence generates for (seed, key, number, block)."""
     pool = _sequence(seed, key).pool[:, np.newaxis]
     before = max(_POOL, len(_words(seed))) + sum(len(_words(number)) for number in key)
-    for word in (numbers.astype(np.uint32), *map(np.uint32, _words(block))):
+    last = np.array(_words(block), dtype=np.uint32)[:, np.newaxis]
+    for word in (numbers.astype(np.uint32), *last):
         value = _scrambled(word, _INIT_A, _MULT_A, _POOL * before, _POOL)
         pool = pool * _MIX_L - value * _MIX_R
         pool ^= pool >> _SHIFT
@@ -116,10 +117,8 @@ def _hashed(
     return np.ascontiguousarray(state.T).astype("<u4").view("<u8")
 
 
-def _scrambled(
-    value: _Words | np.uint32, initial: int, factor: int, first: int, count: int
-) -> _Words:
-    """The hashes of values by so many constants of a sequence, row by row."""
+def _scrambled(value: _Words, initial: int, factor: int, first: int, count: int) -> _Words:
+    """The hashes of words by so many constants of a sequence, row by row."""
     constants = [initial * pow(factor, first + place, 1 << 32) for place in range(count + 1)]
     column = np.array(constants, dtype=np.uint64).astype(np.uint32)[:, np.newaxis]
     found: _Words = (value ^ column[:-1]) * column[1:]

@@ -6,7 +6,6 @@ needed, and when the target was free to receive. So a round is a few operations 
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -66,8 +65,8 @@ class Recurrence:
 
     def copy(self) -> "Recurrence":
         """The same, to go on apart."""
-        other = copy(self)
-        other._sent = dict(self._sent)
+        other = Recurrence(self._plan)
+        vars(other).update(vars(self), _sent=dict(self._sent))
         return other
 
     def turn_to(self, plan: Plan) -> None:

@@ -150,7 +150,8 @@ def _columns(first: int, times: Times, phases: Times, iterations: Times) -> Time
     there = np.zeros(times.shape, dtype=np.bool_)
     np.less(times[:, :-1], times[:, 1:], out=there[:, :-1])
     found = np.flatnonzero(there)
-    ranks, places = np.divmod(found, times.shape[1])
+    ranks = np.repeat(np.arange(len(times)), np.count_nonzero(there, axis=1))
+    places = found - ranks * times.shape[1]
     columns = np.empty((len(Span._fields), len(found)), dtype=np.int64)
     columns[0] = ranks + first
     np.take(phases, places, out=columns[1], mode="clip")

@@ -47,11 +47,12 @@ def sink(heap: Ints, size: int, time: int, order: int, what: int, first: int = 0
     place, child, after = first, first + 3, first + 3 * size
     while child < after:
         other = child + 3
-        if other < after and (
-            heap[other] < heap[child]
-            or (heap[other] == heap[child] and heap[other + 1] < heap[child + 1])
-        ):
-            child = other
+        if other < after:
+            # Which of the two is sooner nobody can foresee: machine code without a jump.
+            child += 3 * (
+                (heap[other] < heap[child])
+                | ((heap[other] == heap[child]) & (heap[other + 1] < heap[child + 1]))
+            )
         if time < heap[child] or (time == heap[child] and order < heap[child + 1]):
             break
         heap[place] = heap[child]

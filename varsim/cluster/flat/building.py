@@ -24,6 +24,14 @@ def check_sums(longest: float) -> None:
         raise NotCoveredError("its times are too long for sums of 64 bits")
 
 
+def keep_memory() -> None:
+    """Let what is freed be kept for what comes next, which takes long to get it page by page.
+
+    The C library of Linux keeps up to twice the largest block, of at most 32 MB, that was freed.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
 class Building:
     """Memory as it is built; the first `scalars` integers are for scalars."""
 

@@ -20,12 +20,12 @@ from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.last_round import LastRound, Meeting
 from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.reductions import carried, idle_network, of_copies
-from varsim.cluster.rows import Rows
+from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
 from varsim.values.gradient import EXAMPLES, STACK
 
 # Events of rounds that are recorded at once.
-_MANY: Final = 1 << 13
+_MANY: Final = 1 << 14
 
 
 class LocalRun:
@@ -112,7 +112,7 @@ class LocalRun:
                 else:
                     ends = reductions.ends(0, begun, meeting.now, 0)
                     begun = ends + overhead
-                    head = np.stack((ends, begun)[: 1 + bool(overhead)])
+                    head = np.array((ends, begun)[: 1 + bool(overhead)])
                     moved = begun[np.newaxis]
             chain = self._compute(step, begun)
             if sent is not None and meeting is not None and np.isin(chain, begun).any():
@@ -140,11 +140,9 @@ class LocalRun:
             if self._broadcasts is not None and meeting is not None:
                 self._broadcasts.send(meeting.now, range(number))
             before = np.full(number, workers.down if meeting is None else meeting.now)
-            rows.append(np.stack((before, *moved, *chain)))
+            rows.append(np.concatenate((before[np.newaxis], moved, chain)))
             if len(rows) * rows[0].size > TOGETHER:
-                self._spans.record(np.stack(rows), END_OF_TIME)
-                self._record_rounds()
-                self._keep_gradients()
+                self._spans.record(np.array(rows), END_OF_TIME)
                 rows = []
             meeting = Meeting(step + every, now, self._arrivals, numbers)
             numbers += each
@@ -179,11 +177,11 @@ class LocalRun:
             return
         number, every = self._workers.number, self._reading.every
         head, updates = len(rounds[0].head), 1 + self._workers.update
-        chains = np.stack([one.chain for one in rounds])  # (rounds, events, ranks)
-        turns = np.stack([one.turns for one in rounds])
+        chains = np.array([one.chain for one in rounds])  # (rounds, events, ranks)
+        turns = np.array([one.turns for one in rounds])
         places = order_of(np.concatenate(([one.head for one in rounds], chains), axis=1), turns)
         ends, applied = places[:, head + updates - 1 :: updates], chains[:, updates - 1 :: updates]
-        begun = np.stack([one.begun for one in rounds])
+        begun = np.array([one.begun for one in rounds])
         starts = np.concatenate((begun[:, np.newaxis], applied[:, :-1]), axis=1)
         first = np.array([one.step for one in rounds])[:, np.newaxis, np.newaxis]
         steps = first + np.arange(every)[:, np.newaxis]
@@ -194,24 +192,23 @@ class LocalRun:
         table = np.empty((len(columns), *applied.shape), dtype=np.int64)
         for place, column in enumerate(columns):
             table[place] = column
-        order = np.argsort(ends.reshape(len(rounds), -1), axis=1)
-        in_order = order + order.shape[1] * np.arange(len(rounds))[:, np.newaxis]
-        self._columns.append(table.reshape(len(table), -1).take(in_order.ravel(), axis=1))
+        in_order = _order(ends).ravel()
+        self._columns.append(table.reshape(len(table), -1).take(in_order, axis=1))
+        if sum(columns.shape[1] for columns in self._columns) >= BLOCK:
+            self._keep_gradients()
         self._arrivals = np.argsort(ends[-1, -1]).tolist()
         self._steps.append(applied.max(axis=2).ravel())
         # Copies are read as workers begin; first in the order of their turns, or as the head ends.
         reads = places[:, head - 1 : head] if head else (turns - number)[:, np.newaxis]
         reads = np.concatenate((reads, ends[:, :-1]), axis=1)
         is_end = np.zeros((len(rounds), places[0].size), dtype=np.int64)
-        np.put_along_axis(is_end, ends.reshape(order.shape), 1, axis=1)
-        made = np.take_along_axis(
-            is_end.cumsum(axis=1), np.maximum(reads, 0).reshape(order.shape), 1
-        )
-        made = first * number + np.where(reads < 0, 0, made.reshape(reads.shape))
+        of_round = _rows(is_end)[:, np.newaxis]
+        is_end.put(ends + of_round, 1)
+        made = is_end.cumsum(axis=1).take(np.maximum(reads, 0) + of_round)
+        made = first * number + np.where(reads < 0, 0, made)
         merged = self._reading.write_back and not self._reading.broadcasts
         missed = made - first * (number if merged else 1) - np.arange(every)[:, np.newaxis]
-        reads = np.argsort(reads.reshape(order.shape), axis=1)
-        self._staleness.append(np.take_along_axis(missed.reshape(order.shape), reads, 1).ravel())
+        self._staleness.append(missed.take(_order(reads)).ravel())
         looks = zip(
             begun[:, 0].tolist(), first.ravel().tolist(), made[:, 0, 0].tolist(), strict=True
         )
@@ -225,7 +222,7 @@ class LocalRun:
     def _traced(self, label: str, last: LastRound) -> Trace:
         end, number = last.now, self._workers.number
         waits = np.full_like(last.row, END_OF_TIME)  # for the next meeting, those who have come
-        self._spans.record(np.stack([*self._rows, last.row, waits]), end)
+        self._spans.record(np.array([*self._rows, last.row, waits]), end)
         rows = [*last.rows, *last.pending()]
         self._columns += [np.array(rows, dtype=np.int64).T] if rows else []
         self._keep_gradients()
@@ -297,13 +294,25 @@ def order_of(times: Times, turns: Times) -> Times:
 
 def _places(keys: Times) -> Times:
     """The place of each key among all of a round, of equal keys the same."""
+    order = _order(keys)
+    ordered = keys.take(order)
+    rising, places = np.zeros_like(order), np.empty_like(keys)
+    np.cumsum(ordered[:, 1:] > ordered[:, :-1], axis=1, out=rising[:, 1:])
+    places.put(order, rising)
+    return places
+
+
+def _order(keys: Times) -> Times:
+    """Where the keys of each round are among those of all, in order (rounds, keys)."""
     flat = keys.reshape(len(keys), -1)
-    order = np.argsort(flat, axis=1)  # several times as fast as a stable sort
-    rising = np.zeros(flat.shape, dtype=np.int64)
-    rising[:, 1:] = np.diff(np.take_along_axis(flat, order, 1), axis=1) > 0
-    places = np.empty_like(rising)
-    np.put_along_axis(places, order, rising.cumsum(axis=1), 1)
-    return places.reshape(keys.shape)
+    # Several times as fast as a stable sort.
+    return np.argsort(flat, axis=1) + _rows(flat)
+
+
+def _rows(table: Times) -> Times:
+    """Where each row of a table begins in it, as a column."""
+    rows: Times = table.shape[1] * np.arange(len(table))[:, np.newaxis]
+    return rows
 
 
 def _turns(ranks: list[int]) -> Times:

@@ -19,7 +19,7 @@ from varsim.cluster.flat.closing import Closing
 from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.flat.reductions import of_gradients
 from varsim.cluster.flat.strides import Strides
-from varsim.cluster.rows import Rows
+from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 
@@ -87,9 +87,10 @@ class MirroredRun:
         self._record_sends()
         if not (self._rows or unfinished):
             return
-        rows, done = np.stack([*self._rows, *unfinished]), len(self._rows)
-        if done:
-            self._record_gradients(rows[:done])
+        rows, done = np.array([*self._rows, *unfinished]), len(self._rows)
+        some = max(1, BLOCK // (self._workers * self._number))  # steps that are packed together
+        for first in range(0, done, some):
+            self._record_gradients(rows[first : min(first + some, done)])
         self._spans.record(rows, end)
         self._rows = []
 
