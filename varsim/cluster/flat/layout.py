@@ -121,8 +121,16 @@ Floats: TypeAlias = list[float]
     FAIR,  # records of fair links; 0: links are not fair
     MESH,  # a record
     MESH_FLOWS,  # those in it, then those that come
+    SO_FAR,  # in `reals`, of each: bytes passed, bytes at its next mark, rate, when that is due
+    TARGETS,
+    RATES,
+    DUES_OF,
+    ROUTES,  # of each: the `reals` of its links, of which there are MESH_HOPS
+    MESH_HOPS,
+    NO_LINK,  # what fills up short routes: it promises the world
     UNFILLED,  # room for each: those without a rate, those that got one in a round
     FILLED,
+    UNFILLED_LINKS,  # that flows without a rate cross
     USED,  # links of the mesh
     PASSED,  # pairs of a flow and a mark that has passed; room for those that are told of
     TOLD,
@@ -151,7 +159,7 @@ Floats: TypeAlias = list[float]
     PIECE_QUEUES,  # the first queue of each piece's server, and the one after its last
     PIECES_BY,  # pieces that are ready, of each bucket and those before
     SCALARS,
-) = range(56, 135)
+) = range(56, 143)
 
 # A worker.
 (
@@ -248,12 +256,12 @@ NEXT_FREE, WAITER, CONTENT, BATCH_OF, MISSING, PARTS_LEFT = range(6)
 # then the links.
 (_, TRANSFER_OF, CONNECTION_OF, NTH_FLOW, MARK_NEXT, CHILD, SIBLING, FLOW_REALS) = range(8)
 FLOW_SIZE = 8
-ENTERED, SO_FAR, TARGET, RATE, DUE_AT, FLOW_NUMBERS = range(6)
-# A fair link: its hub, or the mesh; flows of that, those without a rate, whether one of them has
-# less elsewhere; its place among links of the mesh; its bandwidth in `reals`, then bytes, what is
-# left of it, promised and taken.
-HELD_BY, CROSSING, USERS, DISCONTENT, PLACE, LINK_REALS, FAIR_LINK = range(7)
-MOVED, RELAYED, LEFT_OF, PROMISE, TAKEN, LINK_NUMBERS = range(1, 7)
+ENTERED, TARGET, FLOW_NUMBERS = range(3)
+# A fair link: its hub, or the mesh; flows of that; its place among links of the mesh; its bandwidth
+# in `reals`, then bytes, and of the mesh what is left of it, promised and taken, its flows without
+# a rate, and whether one of them has less elsewhere.
+HELD_BY, CROSSING, PLACE, LINK_REALS, FAIR_LINK = range(5)
+MOVED, RELAYED, LEFT_OF, PROMISE, TAKEN, USERS, DISCONTENT, LINK_NUMBERS = range(1, 9)
 OWN_LINKS = 2  # of a worker on a star
 # A hub, of which the mesh has the first fields: when it is due (ns), its first flow (ns), the time
 # since (s, in `reals`); its link, its flows, groups by rising ceiling.

@@ -333,8 +333,15 @@ def lay_out_flows(
     m[at.FREE_GROUP] = pool(building, most, at.GROUP, groups, reals)
     m[at.MESH] = pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
     m[at.FREE_HUB] = m[at.MESH] + at.HUB
-    m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
+    m[at.MESH_FLOWS] = building.room(most)
+    m[at.USED], m[at.UNFILLED_LINKS] = building.room(total), building.room(total)
     m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
+    m[at.ROUTES], m[at.MESH_HOPS] = building.room(most * crossed), crossed
+    for row in (at.SO_FAR, at.TARGETS, at.RATES, at.DUES_OF):
+        m[row] = len(reals)
+        reals += [0.0] * most
+    m[at.NO_LINK] = len(reals)
+    reals += [math.inf] * at.LINK_NUMBERS
     m[at.PASSED], m[at.TOLD] = building.room(2 * marks), building.room(2 * marks)
     m[at.MOST_DUES] = 4 * most + 1024
     m[at.DUES_AT] = building.room(3 * m[at.MOST_DUES])
@@ -365,10 +372,9 @@ def _under_way(m: Any, reals: Any, end: int, links: range) -> list[tuple[int, fl
         if holder == m[at.MESH]:
             for place in range(m[at.MESH_SIZE] + m[at.COMING]):
                 flow = int(m[m[at.MESH_FLOWS] + place])
-                own = m[flow + at.FLOW_REALS]
-                passed = float(reals[own + at.SO_FAR])
+                passed = float(reals[m[at.SO_FAR] + place])
                 if gone > 0 and place < m[at.MESH_SIZE]:
-                    passed += float(reals[own + at.RATE]) * gone
+                    passed += float(reals[m[at.RATES] + place]) * gone
                 found.append((flow, passed))
             continue
         here = list[tuple[int, int, float]]()

@@ -78,7 +78,7 @@ def start(m: Ints, reals: Floats, heap: Ints, flow: int) -> None:
             hub = m[m[place] + at.HELD_BY]
             if hub and hub != m[at.MESH]:
                 dissolve(m, reals, hub)
-        join_mesh(m, reals, flow, 0.0)
+        join_mesh(m, reals, flow, 0.0, m[at.MESH_SIZE])
         wake(m, heap, now)
 
 
