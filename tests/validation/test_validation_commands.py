@@ -139,3 +139,18 @@ def test_calibrate_prints_a_part_of_a_scenario_for_each_family(
     assert rings == {"cluster": {"overheads": {"message": "200 us"}}}
     assert f"# calibrated on: {run}\n" in result.stdout
     assert "collective" in result.stdout
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_tables_are_as_wide_as_the_terminal(
+    folder: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = invoke("validate", "--runs", "runs")
+
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(line.startswith("ring_a ") for line in lines) > 1, "in parts, each with the runs"
+    usage = invoke("validate")
+    assert max(map(len, usage.stderr.splitlines())) <= width

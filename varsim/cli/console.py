@@ -31,6 +31,7 @@ SIGNALLED: Final = 128
 
 PLAIN: Final = "varsim.plain"  # name of `plain` among the handlers of codecs
 
+_SHORT: Final = 40  # a complaint that has room everywhere
 ITEM: Final = 15  # columns before what a line of a description says
 
 
@@ -54,7 +55,7 @@ class Group(TyperGroup):
                 raise typer.Exit(SIGNALLED + number) from None
             if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
                 if hasattr(error, "message"):  # in which pydantic's words shine through
-                    error.message = visible(_our_words(error.message))
+                    _reword(error)
                 raise
             code = _explained(error)
             try:
@@ -150,17 +151,20 @@ def write(text: str, end: str = "\n") -> None:
 
 def write_prose(text: str, hanging: int = 2) -> None:
     """Lines of the result, to stdout, torn where a terminal ends; `hanging`: then indented so."""
+    for line in text.split("\n"):
+        write("\n".join(_torn(line, hanging)))
+
+
+def _torn(line: str, hanging: int = 2) -> list[str]:
+    """A line as those that a terminal has room for; `hanging`: all but the first indented so."""
     from varsim.report.terminal import WIDEST, columns, flow
 
-    room = columns()
-    for line in text.split("\n"):
-        start = len(line) - len(line.lstrip())
-        if room is None or len(line) <= room:
-            write(line)
-            continue
-        width = min(room, WIDEST)
-        first, *rest = flow(line[start:], width - start, " " * max(0, hanging - start))
-        write("\n".join([line[:start] + first, *(line[:start] + more for more in rest)]))
+    room, start = columns(), len(line) - len(line.lstrip())
+    if room is None or len(line) <= room:
+        return [line]
+    room = min(room, WIDEST)
+    torn = flow(line[start:], room - start, " " * max(0, hanging - start))
+    return [line[:start] + one for one in torn]
 
 
 def flush() -> None:
@@ -181,8 +185,11 @@ _PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-"}
 
 def complain(text: str) -> None:
     """A line to stderr; where nobody can be told, nobody is."""
+    text = visible(text)
+    if text.startswith("varsim: ") and "\n" not in text and len(text) > _SHORT:
+        text = "\n".join(_torn(text))
     with suppress(OSError):
-        sys.stderr.write(visible(text) + "\n")
+        sys.stderr.write(text + "\n")
 
 
 def tell(
@@ -215,6 +222,13 @@ def named(error: OSError, verb: str) -> str:
     if isinstance(error, FileNotFoundError) and not error.filename:
         return "the current directory no longer exists"
     return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _reword(error: Any) -> None:
+    """Have a usage error say what it says in our words, torn where the terminal ends."""
+    error.message = visible(_our_words(error.message))
+    said = "\n".join(_torn(f"Error: {error.format_message()}"))
+    error.format_message = lambda: said.removeprefix("Error: ")
 
 
 def _our_words(message: str) -> str:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import typer
 
-from varsim.cli.console import OUT_OF_BOUNDS, USAGE, complain, write
+from varsim.cli.console import OUT_OF_BOUNDS, USAGE, complain, write, write_prose
 
 if TYPE_CHECKING:
     from varsim.calibration.recorded.comparison import Comparison
+    from varsim.calibration.recorded.report import Table
     from varsim.calibration.recorded.runs import Run
 
 Halves: TypeAlias = Literal["first", "second", "all"]
@@ -33,7 +34,6 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
     """
     from varsim.calibration.recorded.comparison import compare, error
     from varsim.calibration.recorded.report import (
-        as_text,
         calibration_table,
         incomplete_runs,
         run_table,
@@ -53,22 +53,36 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
     if not comparison.predictions:
         complain("varsim: nothing is computed in any of these runs; there is nothing to predict")
         raise typer.Exit(USAGE)
-    for line in [*as_text(run_table(comparison)), *incomplete_runs(comparison), ""]:
-        write(line)
-    for line in [*as_text(summary_table(comparison)), "", *as_text(calibration_table(comparison))]:
-        write(line)
+    _write_table(run_table(comparison))
+    for line in incomplete_runs(comparison):
+        write_prose(line)
+    for table in (summary_table(comparison), calibration_table(comparison)):
+        write("")
+        _write_table(table)
     write("")
     for one in comparison.half_calibrations:
         names = "nothing" if one.calibration is None else ", ".join(one.calibration.runs)
-        write(f"{one.family}, {one.half} half, calibrated on: {names}")
+        write_prose(f"{one.family}, {one.half} half, calibrated on: {names}")
     worst = comparison.worst
     off = abs(error(worst.best.total, worst.measured.total))
-    write(f"farthest off in total time: {worst.run}, {off:.2%}")
+    write_prose(f"farthest off in total time: {worst.run}, {off:.2%}")
     if out is not None:
         write(f"report: {_write_page(folder, comparison, out)}")
     if bound is not None and off > bound:
         complain(f"varsim: {worst.run} is off by {off:.2%}, which is more than {100 * bound:g}%")
         raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def _write_table(table: "Table") -> None:
+    """A table as those of other commands, as wide as the terminal."""
+    from varsim.report.report import Row
+    from varsim.report.report import Table as Shown
+    from varsim.report.terminal import drawn
+
+    rows = tuple(Row(first, tuple(cells)) for first, *cells in table.rows)
+    corner, *columns = table.head
+    shown = Shown(tuple(columns), rows, corner, keys=table.named - 1)
+    write(drawn(shown, turn=False), end="")
 
 
 def calibrate(folder: Path, half: Halves) -> None:

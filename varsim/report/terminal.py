@@ -80,18 +80,18 @@ def _held(text: str, longest: int) -> str:
     return _QUANTITY.sub(_FIXED, _FORMULA.sub(whole, text))
 
 
-def drawn(table: Table) -> Drawn:
+def drawn(table: Table, *, turn: bool = True) -> Drawn:
     """A table with a rule under its head; on its side, or in parts, where it is too wide.
 
+    `turn`: whether it may be on its side, a row per column, where it has fewer rows than columns.
     A string, not printed: rich ends the process itself when the reader of a pipe has gone.
     """
     from rich.console import Console
 
     table, width = _shown(table), columns()
     whole = _widths(table, most=True)
-    if sum(whole) + _BETWEEN * len(table.columns) > (width or PIPE_WIDTH) and len(
-        table.columns
-    ) > len(table.rows):
+    wide = sum(whole) + _BETWEEN * len(table.columns) > (width or PIPE_WIDTH)
+    if turn and wide and len(table.columns) > len(table.rows):
         table = table.turned({}, holds=table.holds)
     # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
     least = sum(_widths(table)) + _BETWEEN * len(table.columns)

@@ -1,4 +1,4 @@
-"""Predicted against measured runs, as tables for a terminal and a Markdown page."""
+"""Predicted against measured runs, as tables and a Markdown page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -11,7 +11,6 @@ from varsim.calibration.recorded.comparison import (
     Prediction,
     Totals,
     error,
-    other,
     spread,
 )
 from varsim.calibration.recorded.overheads import Calibration
@@ -22,7 +21,7 @@ Row = Sequence[str]
 
 _WHAT: Final = {
     "total": "total time",
-    "p90_step": "90th percentile of the step time",
+    "p90_step": "p90 step time",
     "dropped": "gradients dropped",
     "staleness": "mean staleness",
 }
@@ -39,9 +38,10 @@ class Table(NamedTuple):
 def run_table(comparison: Comparison) -> Table:
     """One row per run: what was measured, what predicted, and by how much that is off."""
     head = (
-        *("run", "half", "total", "predicted", "error", "ideal error"),
-        *("p90 step", "predicted", "error", "dropped", "predicted", "error"),
-        *("staleness", "predicted", "error"),
+        *("run", "half", "total", "total predicted", "total error", "ideal error"),
+        *("p90 step", "p90 predicted", "p90 error"),
+        *("dropped", "dropped predicted", "dropped error"),
+        *("staleness", "staleness predicted", "staleness error"),
     )
     return Table(head, [_run_row(one) for one in comparison.predictions], named=2)
 
@@ -59,10 +59,10 @@ def incomplete_runs(comparison: Comparison) -> list[str]:
 def summary_table(comparison: Comparison) -> Table:
     """One row per kind, half and number: median and worst error, ideal and calibrated."""
     head = (
-        *("runs of", "number", "predicted", "from", "runs", "ideal median", "worst"),
-        *("calibrated median", "worst", "load ignored: median", "worst"),
+        *("runs of", "number", "predicted", "runs", "ideal median", "ideal worst"),
+        *("calibrated median", "calibrated worst", "load ignored: median", "load ignored: worst"),
     )
-    return Table(head, list(_summary_rows(comparison)), named=4)
+    return Table(head, list(_summary_rows(comparison)), named=3)
 
 
 def calibration_table(comparison: Comparison) -> Table:
@@ -90,7 +90,8 @@ def markdown(comparison: Comparison, command: str, picture: str) -> str:
         _INTRODUCTION,
         f"![Predicted against measured total time, and the error of each run]({picture})",
         "## Summary",
-        "Errors are relative to what was measured, without their signs.",
+        "Errors are relative to what was measured, without their signs. `predicted`: which half of "
+        "the runs, each from the other half. `p90`: 90th percentile.",
         _as_markdown(summary_table(comparison)),
         "## The overheads found",
         "On a machine with nothing else to do; per core of foreign load each is longer by so much.",
@@ -105,20 +106,6 @@ def markdown(comparison: Comparison, command: str, picture: str) -> str:
         _as_markdown(_farthest(comparison)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def as_text(table: Table) -> list[str]:
-    """Lines for a terminal."""
-    columns = list(zip(table.head, *table.rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    lines = []
-    for row in (table.head, *table.rows):
-        cells = [
-            cell.ljust(width) if index < table.named else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
 
 
 def fragment(calibration: Calibration) -> list[str]:
@@ -197,7 +184,7 @@ def _summary_row(chosen: Sequence[Prediction], name: str, half: Half | None) -> 
     ideal = spread((of(one.ideal), of(one.measured)) for one in chosen)
     if ideal is None:
         return None
-    cells = [half or "all", "the other" if half is None else other(half), str(ideal.runs)]
+    cells = [half or "all", str(ideal.runs)]
     spreads = (
         ideal,
         spread((of(one.calibrated), of(one.measured)) for one in chosen),
