@@ -63,8 +63,24 @@ def test_what_is_loaded_is_an_experiment_of_its_scenario() -> None:
     assert isinstance(experiment, Training)
     assert experiment.scenario is scenario
     assert varsim.load(experiment) is experiment
-    with pytest.raises(ValueError, match="for what is read"):
-        varsim.load(scenario, ["seed=3"])
+
+
+def test_what_is_loaded_is_loaded_again_with_changes_and_strategies() -> None:
+    experiment = varsim.load(SMALL)
+    for given in (experiment, experiment.scenario):
+        changed = varsim.load(given, "seed=3", "on_write").scenario
+        assert (changed.seed, [s.kind for s in changed.strategies]) == (3, ["on_write"])
+        assert changed.cluster == experiment.scenario.cluster
+    with pytest.raises(varsim.ScenarioError, match=r"^--set sed=3: error: .*did you mean 'seed'"):
+        varsim.run(experiment, ["sed=3"])
+
+
+def test_a_sweep_that_is_loaded_keeps_its_strategies() -> None:
+    some = varsim.load(SCENARIOS / "scale_out.yaml", strategies=["none"])
+    again = varsim.load(some, ["replications=1"])
+    assert again.strategies == ("none",)
+    assert len(again.cases) == len(some.cases)
+    assert {point.scenario.replications for point in again.sweep.points} == {1}
 
 
 def test_a_dict_is_run_with_changes_and_strategies() -> None:

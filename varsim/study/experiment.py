@@ -255,15 +255,16 @@ Source: TypeAlias = "ScenarioSource | Loaded | AnyExperiment"
 
 # To a type checker a file holds training; whoever knows better (AnyExperiment) need not argue.
 def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Training | Any:
-    """The experiment of a file, of a text, or of a dict that says the same.
+    """The experiment of a file, of a text, or of a dict that says the same, or of what was loaded.
 
     Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
     labels. Raises ScenarioError with everything that is wrong, each with its place.
     """
+    if not isinstance(given, str | Path | Mapping) and (sets or strategies):
+        strategies = strategies or (given.strategies if isinstance(given, SweepExperiment) else ())
+        given = _document(given).text
     if isinstance(given, str | Path | Mapping):
         given = read(given, _each(sets), _each(strategies))
-    elif sets or strategies:
-        raise ValueError("sets and strategies are for what is read: a file, a text or a dict")
     if isinstance(given, Scenario):
         return Training(given)
     from varsim.scenario.plan import Question
