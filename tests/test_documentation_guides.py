@@ -173,14 +173,14 @@ def test_a_plan_of_a_month_takes_what_is_told(
 def test_errors_that_are_told_are_those_of_the_last_validation(name: str) -> None:
     index = (ROOT / "reports" / "validation" / "index.md").read_text(encoding="utf-8")
     told = " ".join(page(name).split())
-    found = re.search(r"constant of their own: (\d+) rows of (\d+) models off by (\S+%)", index)
+    found = re.search(r"constant of their own: (\d+) rows of (\d+) models off by (\S+)%", index)
     measured = re.search(r"## Measured runs.*?Median error (\S+ %)", index, re.S)
     closed = re.search(r"(\d+) of (\d+) lines keep their bound", index)
     assert found
     assert measured
     assert closed
     rows, models, error = found.groups()
-    for said in (error, measured[1]):
+    for said in (f"{error} %", measured[1]):
         assert said in told
     if name == "validation":
         assert f"{int(closed[2]) - int(closed[1])} of {closed[2]} lines" in told
