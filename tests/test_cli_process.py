@@ -13,6 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from varsim.cli import app as cli
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 VARSIM = [sys.executable, "-m", "varsim"]
@@ -284,6 +287,23 @@ def test_a_signal_while_the_report_is_written_is_no_accident(
     time.sleep(later)
     assert next(going) in (said, "0 ")
     assert {path.name for path in reports.iterdir()} <= {"small"}
+
+
+def test_an_error_that_hides_a_signal_is_no_accident(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from extensions of matplotlib, which complain of a matrix and drop the exception."""
+    stopper = cli.Stopper()
+
+    def hide(*_: object, **__: object) -> None:
+        with suppress(cli.Stopped):
+            stopper._stop(signal.SIGTERM, None)
+        raise RuntimeError("Invalid affine transformation matrix")
+
+    monkeypatch.setattr(cli.Stopper, "begin", lambda _: None)  # signals are pytest's own here
+    monkeypatch.setattr("varsim.study.experiment.simulate", hide)
+    result = CliRunner().invoke(cli.app, ["run", str(small)], obj=stopper)
+    assert (result.exit_code, result.stderr) == (143, "varsim: terminated\n")
 
 
 # The command, with Ctrl-C when a module is imported or, without one, when arguments are parsed.

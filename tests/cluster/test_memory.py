@@ -114,7 +114,7 @@ class TestWords:
         fits = of_7b({}, device="h200_sxm")  # 108 GB fit into 141: only check says so
         assert memory(fits) == []
         assert "mirrored all-reduce (on_write) 108 GB" in memory(fits, always=True)[0]
-        with pytest.raises(ValidationError, match="nothing is sharded, or has a device"):
+        with pytest.raises(ValidationError, match="nothing is sharded, and no device's memory"):
             of_7b({}, device={"peak": 1e14})
 
     def test_what_does_not_fit_is_told_of_alone(self) -> None:

@@ -118,6 +118,6 @@ def test_a_run_says_so_and_leaves_the_cell_empty(tmp_path: Path) -> None:
         assert not np.isnan(one.estimate("none", "final_loss").mean)
         (said,) = [note for note in notes(one) if "nobody has the model" in note]
         assert said == (
-            "At the end nobody has the model of 'gone': the copies of which it would be read died "
-            "with their workers, so that there is no final loss or accuracy."
+            "At the end nobody has the model of 'gone': the copies from which it would be read "
+            "died with their workers, so that there is no final loss or accuracy."
         )

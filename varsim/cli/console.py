@@ -49,7 +49,7 @@ class Group(TyperGroup):
             _let_go_of_stdout()  # whoever read us has seen enough
             raise typer.Exit(DONE) from None
         except (KeyboardInterrupt, Exception) as error:
-            if (number := _signal_behind(error)) is not None:
+            if (number := _signal_behind(error) or (ctx.obj and ctx.obj.number)) is not None:
                 done = "interrupted" if number == signal.SIGINT else "terminated"
                 complain(f"varsim: {done}")
                 raise typer.Exit(SIGNALLED + number) from None
@@ -110,6 +110,7 @@ class Stopper:
 
     def __init__(self) -> None:
         self._last = -self.PATIENCE
+        self.number: int | None = None  # of the signal that was raised: libraries may hide it
 
     def __enter__(self) -> "Stopper":
         return self
@@ -139,7 +140,7 @@ class Stopper:
     def _stop(self, number: int, _: object) -> None:
         now, before = monotonic(), self._last
         if now - before >= self.PATIENCE:
-            self._last = now
+            self._last, self.number = now, number
             raise Stopped(number)
 
 
