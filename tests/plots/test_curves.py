@@ -221,7 +221,8 @@ class TestTitle:
         one, other = (evaluated(str(n), [(0, 0, 2), (5, n, 1)]) for n in (2, 3))
         said = curves.title(result_of(one, other), "global_step")
         assert (
-            said == "There is no number of updates at which all strategies' losses can be compared"
+            said
+            == "Losses were measured after different numbers of updates, so they are not ranked"
         )
 
     def test_a_loss_measured_before_the_end_is_called_that(self) -> None:

@@ -116,7 +116,7 @@ def title(result: "Result", by: Against) -> str:
     if len(losses) > 1 and by == "time" and not learnt(result, result.common_end):
         return "Not every strategy's loss was measured after the start"
     if by == "global_step" and end == 0 and len(losses) > 1:
-        return "There is no number of updates at which all strategies' losses can be compared"
+        return "Losses were measured after different numbers of updates, so they are not ranked"
     unit = time_unit(end)
     when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
     # A loss measured a while before the end may be another by then.
