@@ -155,10 +155,10 @@ class TestSaysNothing:
 class TestSentence:
     WORDING = Wording("The fastest is {name}: {value}", "Which strategy is fastest", "throughput")
 
-    def said(self, values: dict[str, list[float]]) -> str:
+    def said(self, values: dict[str, list[float]], wording: Wording = WORDING) -> str:
         found = ranked(values, equal_within=0.02, highest=True)
         assert found is not None
-        return told(found, self.WORDING, str, lambda key: f"{sum(values[key]) / 2:g}/s")
+        return told(found, wording, str, lambda key: f"{sum(values[key]) / 2:g}/s")
 
     def test_of_a_winner(self) -> None:
         assert self.said({"a": [2.0, 2.0], "b": [1.0, 1.0]}) == (
@@ -169,6 +169,17 @@ class TestSentence:
         assert self.said({"a": [2.0, 2.0], "b": [1.98, 1.98], "c": [1.0, 1.0]}) == (
             "a (2/s) and b (1.98/s) are practically equal: their throughput surely differs by "
             "less than 2 %; next is c: 1/s, 2.00 times as much"
+        )
+
+    def test_who_is_meant_by_that_is_clear(self) -> None:
+        asked = self.WORDING._replace(next="", by="; {that} is {times} as fast as {name}")
+        winner = {"a; that is it": [2.0, 2.0], "c": [1.0, 1.0]}
+        assert self.said(winner, asked) == (
+            "The fastest is a; that is it: 2/s; that is 2.00 times as fast as c"
+        )
+        assert self.said({**winner, "b": [1.98, 1.98]}, asked) == (
+            "a; that is it (2/s) and b (1.98/s) are practically equal: their throughput surely "
+            "differs by less than 2 %; the first is 2.00 times as fast as c"
         )
 
     def test_of_what_is_the_same(self) -> None:

@@ -38,7 +38,7 @@ FASTEST: Final = Wording(
     "Which strategy is fastest",
     "throughput",
     next="",
-    by="; that is {times} as fast as {name}, the next fastest",
+    by="; {that} is {times} as fast as {name}, the next fastest",
     headline=", {times} {name}",
     equal="are equally fast",
 )

@@ -47,18 +47,15 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
     if result.scenario.failures is None:
         return {}
     of = {metric: result.estimate(strategy, metric) for metric in HEADINGS.values()}
-    found = {
-        heading: plus_minus(of[metric], 100, "%")
-        for heading, metric in HEADINGS.items()
-        if metric in ("goodput", "life_checkpoint", "life_lost")
-    }
-    found |= {
+    cells = {
+        "goodput": plus_minus(of["goodput"], 100, "%"),
         "examples/s kept": plus_minus(of["kept_examples_per_s"]),
+        "in checkpoints": plus_minus(of["life_checkpoint"], 100, "%"),
+        "lost": plus_minus(of["life_lost"], 100, "%"),
         "in recovery": plus_minus(_down(result, strategy), 100, "%"),
         "interruptions": plus_minus(of["interruptions"]),
         "cost per interruption": time(of["cost_per_interruption"]),
     }
-    cells = {heading: found[heading] for heading in HEADINGS}
     known = not goes_on(result.scenario.recovery)
     if known and result.target_loss is not None and not in_run(result.scenario.failures):
         cells[f"{TO_TARGET} {result.target_loss:g}"] = time(result.estimate(strategy, LATER))
@@ -69,10 +66,13 @@ def brief(result: "Result", strategy: str) -> dict[str, str]:
     """Those of `cells` that are read first: of one strategy alone a sentence tells the others."""
     own = cells(result, strategy)
     if len(result.compared) < 2:
-        return {heading: own[heading] for heading in own if heading == "examples/s kept"}
+        return {name: cell for name, cell in own.items() if name == "examples/s kept"}
     every = [cells(result, one) for one in result.strategies]
-    there = (name for name in own if any(one[name] not in ("0 %", "-") for one in every))
-    return {heading: own[heading] for heading in there if heading in HEADINGS}
+    return {
+        name: cell
+        for name, cell in own.items()
+        if name in HEADINGS and any(one[name] not in ("0 %", "-") for one in every)
+    }
 
 
 def recovery(scenario: Scenario) -> str:

@@ -122,9 +122,10 @@ class Wording(NamedTuple):
     """How the best by some number is told of.
 
     `best`: with `{name}` and `{value}`; `which`: the same as a question; `noun`: of the number;
-    `next`: of the next best, with its `{name}` and `{value}`; `by`: with `{name}` and `{times}`,
-    how many times as good the best is; `headline`: instead of both over a figure. `equal`: what
-    those are that have the same number; `more`: how to get replications enough to tell.
+    `next`: of the next best, with its `{name}` and `{value}`; `by`: with `{name}`, `{times}` and
+    `{that}`, how many times as good the best is; `headline`: instead of both over a figure.
+    `equal`: what those are that have the same number; `more`: how to get replications enough to
+    tell.
     """
 
     best: str
@@ -189,9 +190,9 @@ def told(
         text += wording.next.format(name=name(second.key), value=value(second.key))
         if not second.lead.note:
             lead = times(second.lead, ranking.comparisons)
-            by = wording.by.format(name=name(second.key), times=lead)
             # Of several that are practically equal "that" would be none of them.
-            text += by.replace("; that is ", "; the first is ") if ranking.of(EQUAL) else by
+            that = "the first" if ranking.of(EQUAL) else "that"
+            text += wording.by.format(name=name(second.key), times=lead, that=that)
     return text
 
 

@@ -250,7 +250,7 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         "Which strategy is the fastest, each at its best point,",
         "throughput at their best points",
         next="",
-        by="; that is {times} as fast as {name}, the next fastest",
+        by="; {that} is {times} as fast as {name}, the next fastest",
         equal="are equally fast",
         more=_more(table),
     )
