@@ -1,7 +1,8 @@
 """The loader: a file, text or dict as the data of an experiment of any kind; its JSON Schema."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -108,11 +109,16 @@ class Document(NamedTuple):
         path = Path(given)
         return cls(read_text(path), str(path), path.parent)
 
-    def as_seen(self, error: ScenarioError) -> ScenarioError:
-        """The error without lines where the user did not write them."""
-        if self.seen:
-            return error
-        return ScenarioError([replace(one, line=0) for one in error.problems], error.left_out)
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """It is read meanwhile: errors are without lines where the user did not write them."""
+        try:
+            yield
+        except ScenarioError as error:
+            if not self.seen:
+                problems = [replace(one, line=0) for one in error.problems]
+                raise ScenarioError(problems, error.left_out) from None
+            raise error from None
 
 
 def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Loaded:
@@ -121,9 +127,8 @@ def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[s
     Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
     labels; by default all. Raises ScenarioError with everything that is wrong, each with its place.
     """
-    document = Document.of(given)
-    try:
-        text, name, folder, _ = document
+    text, name, folder, _ = document = Document.of(given)
+    with document.read():
         root, _ = read_document(text, Source(name))
         blocks = root.keys if isinstance(root, MappingNode) else {}
         if "sweep" in blocks:
@@ -135,5 +140,3 @@ def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[s
 
             return question_of_text(text, name, folder, sets, strategies=strategies)
         return load_text(text, name, folder, sets, strategies)
-    except ScenarioError as error:
-        raise document.as_seen(error) from None

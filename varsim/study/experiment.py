@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias
 
-from varsim.scenario.fault import ScenarioError
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
 from varsim.scenario.loading import load_text
@@ -313,14 +312,11 @@ def sweep(
     from varsim.scenario.sweep.loading import sweep_of_text
 
     sets, strategies = _each(sets), _each(strategies)
-    document = _document(given)
     if isinstance(given, SweepExperiment):
         strategies = strategies or given.strategies
-    text, name, folder, _ = document
-    try:
+    text, name, folder, _ = document = _document(given)
+    with document.read():
         asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
-    except ScenarioError as error:
-        raise document.as_seen(error) from None
     where = None if directory is None else Path(directory)
     return SweepExperiment(asked, tuple(strategies)).run(jobs, progress, where)
 
@@ -336,20 +332,16 @@ def plan(
     directory: str | Path | None = None,
 ) -> "Plan":
     """The answer to a plan; `minimize` replaces what the file says. Otherwise as `sweep`."""
-    from varsim.scenario.plan import question_of_text
+    from varsim.scenario.plan import Question, question_of_text
 
-    where = None if directory is None else Path(directory)
-    if not isinstance(given, str | Path | Mapping) and not (sets or minimize or strategies):
-        found = load(given)
-        if isinstance(found, PlanExperiment):
-            return found.run(jobs, progress, where)
-    document = _document(given)
-    text, name, folder, _ = document
-    try:
-        asked = question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
-    except ScenarioError as error:
-        raise document.as_seen(error) from None
-    return PlanExperiment(asked).run(jobs, progress, where)
+    asked = PlanExperiment(given) if isinstance(given, Question) else given
+    if not isinstance(asked, PlanExperiment) or sets or minimize or strategies:
+        text, name, folder, _ = document = _document(given)
+        with document.read():
+            asked = PlanExperiment(
+                question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
+            )
+    return asked.run(jobs, progress, None if directory is None else Path(directory))
 
 
 def _document(given: Source) -> Document:
