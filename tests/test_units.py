@@ -21,6 +21,7 @@ from varsim.units import (
     format_rate,
     format_seconds,
     parse,
+    span,
     to_text,
 )
 from varsim.values.schema import Model
@@ -310,3 +311,13 @@ def test_the_schema_shows_text_with_a_unit_or_zero() -> None:
 )
 def test_numbers_are_shown_with_three_digits(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "said"),
+    [(0, -1, ""), (3, 3, "3"), (0, 1, "0 and 1"), (0, 2, "0 to 2"), (5, 7, "5 to 7")],
+)
+def test_numbers_in_a_row_are_told_by_the_first_and_the_last(
+    first: int, last: int, said: str
+) -> None:
+    assert span(first, last) == said

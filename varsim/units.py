@@ -163,7 +163,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def span(first: int, last: int) -> str:
-    """Numbers in a row, as ranks of workers: `3`, `0 and 1`, `0 to 6`."""
+    """Numbers in a row, as ranks of workers: `3`, `0 and 1`, `0 to 6`; of none nothing."""
     if last - first < 2:
         return " and ".join(map(str, range(first, last + 1)))
     return f"{first} to {last}"

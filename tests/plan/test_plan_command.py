@@ -64,7 +64,8 @@ def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
         "Run 12 times with fresh seeds (seed 4) it still meets every target: ",
         "Runner-up: ",
         "The best of async PS (none), with workers = ",
-        "What keeps the answer from being cheaper: throughput at least 150 examples/s. The ",
+        "What keeps the answer from being cheaper: throughput at least 150 examples/s. The closest "
+        "that ",
         "The answer's busiest resource: ",
         "Its workers' time: computing ",
         "Simulated: ",

@@ -21,8 +21,8 @@ from varsim.values.presets import measured_shares
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
 K80 = {"preset": "k80", "efficiency": 0.4}
 GUESS = (
-    "The step time, 240 ms, is a guess: the FLOPs of a step at 40 % of the peak, as no measurement "
-    "of "
+    "The step time, 240 ms, is a guess: the FLOPs of a step at 40 % of the peak, as no "
+    "measurement of "
 )
 CONVOY = "Every step computes for exactly "
 

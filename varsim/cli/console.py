@@ -185,7 +185,10 @@ _PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-"}
 
 
 def complain(text: str) -> None:
-    """A line to stderr; where nobody can be told, nobody is."""
+    """A line to stderr, torn where a terminal ends unless it begins with a place in a file.
+
+    Where nobody can be told, nobody is.
+    """
     text = visible(text)
     if text.startswith("varsim: ") and "\n" not in text and len(text) > _SHORT:
         text = "\n".join(_torn(text))
