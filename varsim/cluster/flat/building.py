@@ -25,9 +25,10 @@ def check_sums(longest: float) -> None:
 
 
 def keep_memory() -> None:
-    """Let what is freed be kept for what comes next, which takes long to get it page by page.
+    """Let glibc keep freed memory for the next run, as new pages take long to get.
 
-    The C library of Linux keeps up to twice the largest block, of at most 32 MB, that was freed.
+    When it frees a block of up to 32 MB that had a mapping of its own, glibc takes blocks up to
+    that size from its heap from then on, and keeps up to twice that size free at the heap's end.
     """
     np.empty(31 << 20, dtype=np.uint8)
 
