@@ -28,7 +28,6 @@ LIBRARIES = {
     "simpy": {"cluster"},
     "ruamel": {"scenario"},
     "matplotlib": {"report"},
-    "PIL": {"report"},
     "jinja2": {"report"},
     "rich": {"report", "cli"},
     "typer": {"cli"},

@@ -378,25 +378,6 @@ def test_help_imports_nothing_heavy() -> None:
     assert not imported_by("--version") & (heavy - {"pydantic"})  # by typer, for its options
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="where the command may fork")
-def test_a_command_has_no_threads_so_that_it_can_fork(small: Path) -> None:
-    code = (
-        "import os\n"
-        "from varsim.cli.app import main\n"
-        "try:\n    main()\n"
-        "finally:\n    print(len(os.listdir('/proc/self/task')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "small.yaml"],
-        cwd=small.parent,
-        env={name: value for name, value in os.environ.items() if "BLAS" not in name},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.endswith("\n1\n")
-
-
 def test_without_plots_nothing_that_draws_is_imported(small: Path) -> None:
     assert "matplotlib" not in imported_by(
         "run", small, "--no-plots", "--out", small.parent / "out"

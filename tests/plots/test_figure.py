@@ -1,12 +1,8 @@
 """What all figures share: text that is safe to draw, units of time, room for title and legend."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from matplotlib.axis import Axis
-from matplotlib.font_manager import FontManager, FontProperties, fontManager
 from matplotlib.lines import Line2D
 
 from varsim.report.plots import figure
@@ -49,44 +45,6 @@ def test_labels_are_wrapped_and_never_lost() -> None:
 )
 def test_a_time_gets_the_unit_it_reads_well_in(longest: float, unit: TimeUnit) -> None:
     assert figure.time_unit(longest) == unit
-
-
-def test_fonts_are_looked_for_once_while_a_style_is_set() -> None:
-    find = fontManager._find_fonts_by_props
-    with style():
-        plain, again = FontProperties(), fontManager._find_fonts_by_props
-        assert again(plain) == find(plain)
-        assert again(plain) is again(FontProperties())
-        assert find(plain) is not find(plain)
-    assert fontManager._find_fonts_by_props == find
-
-
-def test_a_matplotlib_without_these_private_methods_is_drawn_with(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drawn, _ = panels([1.0])
-    # Those of another version: it finds fonts and ticks by methods of other names.
-    monkeypatch.delattr(FontManager, "_find_fonts_by_props")
-    monkeypatch.delattr(Axis, "_update_ticks")
-    before = vars(fontManager).copy(), [vars(axes.xaxis).copy() for axes in drawn.axes]
-    with style(), figure._settled(drawn):
-        assert not any("_get_ticklabel_bboxes" in vars(axes.xaxis) for axes in drawn.axes)
-    assert (vars(fontManager), [vars(axes.xaxis) for axes in drawn.axes]) == before
-
-
-def test_commands_import_matplotlib_without_writing_its_docs() -> None:
-    code = """
-import inspect
-from varsim.report.plots import prepare
-prepare()
-from matplotlib.lines import Line2D
-line = Line2D([], [])
-line.set(color="red", lw=3)
-print(line.get_color(), line.get_linewidth(), *inspect.signature(Line2D.set).parameters)
-print("antialiased" in Line2D.__init__.__doc__)
-"""
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "red 3.0 self kwargs\nFalse\n"
 
 
 @pytest.mark.parametrize("letters", ["wwww ", "workers = 12, ", "il "])
@@ -139,25 +97,3 @@ def test_text_in_an_svg_is_text_in_a_font_as_wide_as_was_measured(tmp_path: Path
     for text in ("the title", "legend", "a \\u202e &lt;b&gt; $1"):
         assert f">{text}</text>" in drawn.svg
     assert drawn.svg.count("<text") == drawn.svg.count("'DejaVu Sans', Verdana, sans-serif")
-
-
-def test_an_axis_looks_for_its_ticks_once_a_layout_and_once_for_both_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[Axis] = []
-    look = Axis._update_ticks  # type: ignore[attr-defined]
-
-    def counted(axis: Axis) -> object:
-        looked.append(axis)
-        return look(axis)
-
-    with figure.style():
-        made, panels = figure.panels([1.0, 2.0])
-        panels[1].set_xlabel("labels are placed below ticks")
-        monkeypatch.setattr(Axis, "_update_ticks", counted)
-        figure.save(made, "", [], tmp_path / "x")
-        axes = [axis for panel in panels for axis in (panel.xaxis, panel.yaxis)]
-        assert [looked.count(axis) for axis in axes] == [3] * 4
-        panels[0].set_xlim(0, 5)
-        made.savefig(tmp_path / "y.png")  # nothing of it stays
-        assert panels[0].xaxis.get_major_ticks()[-1].get_loc() == 5

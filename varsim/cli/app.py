@@ -335,7 +335,7 @@ def main() -> None:
     # Collections look at everything that was imported, again and again, the last ones at the end.
     gc.set_threshold(200_000)
     atexit.register(gc.freeze)
-    # More threads are never used (see one_blas_thread), and a process that has some cannot fork.
+    # More threads are never used (see one_blas_thread).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"

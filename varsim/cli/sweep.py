@@ -304,13 +304,10 @@ def _conclude(
     plots: bool,
 ) -> None:
     """Write and print what came of it."""
-    from varsim.report import plots as drawing
     from varsim.report.files.keeping import FORMS, put_report
     from varsim.report.files.sweep import SCENARIO, parquet
     from varsim.report.sweep import report
 
-    if plots:
-        drawing.prepare()
     table = experiment.table(books)
     asked = question(directory / SCENARIO, whole=True)
     told, more = report(table, asked, plots=plots), parquet(table)

@@ -42,7 +42,6 @@ def run(experiment: "Training", settings: Settings) -> None:
     target is not surely met by every one.
     """
     from varsim.cli.progress import Progress
-    from varsim.report import plots
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
     from varsim.report.training import report
@@ -54,8 +53,6 @@ def run(experiment: "Training", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    if settings.plots:
-        plots.prepare()
     told = report(result, settings.question, plots=settings.plots, all_rows=settings.all_rows)
     saved = save(result, directory, told)
     if other:
@@ -141,7 +138,6 @@ def explain(experiment: "Training", asked: Asking) -> None:
 
 def redraw(directory: Path) -> None:
     """Draw the plots of a saved run again, whatever it is of."""
-    from varsim.report import plots
     from varsim.report.files.claim import kinds_of
     from varsim.report.files.keeping import put_report
 
@@ -156,5 +152,4 @@ def redraw(directory: Path) -> None:
 
         return report(load_result(path), question(path / "scenario.yaml", whole=True))
 
-    plots.prepare()
     put_report(read_from(saved, directory), directory, again=True)

@@ -19,7 +19,6 @@ MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
 def run(experiment: "Program", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its tables and its answer."""
     from varsim.cli.progress import Progress
-    from varsim.report import plots
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
     from varsim.report.variables import report
@@ -35,8 +34,6 @@ def run(experiment: "Program", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    if settings.plots:
-        plots.prepare()
     told = report(result, settings.question, plots=settings.plots)
     saved = save_variables(result, directory, told)
     if other:

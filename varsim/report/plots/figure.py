@@ -1,19 +1,20 @@
 """How every figure looks: style, layout, text that is safe to draw, and files."""
 
+import io
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -23,7 +24,6 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
 from varsim.inert import visible
-from varsim.report.plots.formats import png, ruler, svg
 from varsim.report.plots.looks import Look
 from varsim.report.words.memory import too_large
 from varsim.report.words.names import mention, title
@@ -37,7 +37,6 @@ WIDTH: Final = 8.0  # inches
 _LETTERS: Final = (84, 78, 72, 66, 60)  # of a line of the title: the most that have room
 _GAP: Final = 0.1  # inches below the title and the legend
 _PAD: Final = (0.07, 0.05)  # inches beside and above what belongs to a panel
-_LEAST_PANEL: Final = 0.1  # of the room, where the labels would leave less
 _FONT: Final = "DejaVu Sans"
 # Of text in an SVG: what it was measured in, then Verdana, which is as wide, then what there is.
 FONTS: Final = f"font-family: '{_FONT}', Verdana, sans-serif"
@@ -70,7 +69,7 @@ _STYLE: Final = {
     "svg.fonttype": "none",
     "svg.hashsalt": "varsim",
     "text.color": INK,
-    "text.hinting": "none",  # as wide at each resolution: see formats
+    "text.hinting": "none",  # as wide at each resolution
     "xtick.color": FAINT,
     "xtick.labelcolor": INK,
     "ytick.color": FAINT,
@@ -205,20 +204,11 @@ def strategy_line(strategy: str, look: Look, line: str = "") -> Line2D:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw as varsim does, whatever the user's matplotlibrc says; it is as before afterwards.
-
-    Fonts are looked for once meanwhile: matplotlib asks its settings again for every text.
-    """
+    """Draw as varsim does, whatever the user's matplotlibrc says; it is as before afterwards."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        private = "_find_fonts_by_props"
-        if hasattr(fontManager, private):
-            vars(fontManager)[private] = cache(getattr(fontManager, private))
-        try:
-            yield
-        finally:
-            vars(fontManager).pop(private, None)
+        yield
 
 
 def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, list[Axes]]:
@@ -238,9 +228,11 @@ def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, lis
 def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Drawn:
     """Write `path` as .png and .svg, the same bytes every time; return what a page needs."""
     top = arrange(figure, title, legend)
-    with _settled(figure):
-        path.with_suffix(".png").write_bytes(png(figure))
-        vectors = _portable(svg(figure))
+    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=nothing)
+    vectors = _portable(text.getvalue())
     path.with_suffix(".svg").write_text(vectors, encoding="utf-8", newline="\n")
     points = 72
     below = (0, top * points, WIDTH * points, (float(figure.get_figheight()) - top) * points)
@@ -266,66 +258,20 @@ def arrange(figure: Figure, title: str, legend: Sequence[Artist]) -> float:
 
 
 def _lay_out(figure: Figure, top: float) -> None:
-    """Place the panels below `top`: equally wide, heights in proportion, labels and ticks beside.
+    """Place the panels below `top` by matplotlib's constrained layout.
 
-    What matplotlib's constrained layout does, solved directly. Its solver (kiwi) adds up terms in
-    the order of their addresses, so that last bits change from process to process, and with them
-    the ids of an SVG, which are hashes of coordinates.
+    Its solver (kiwi) adds up terms in the order of their addresses, so that last bits change from
+    process to process; rounded places are the same in each.
     """
-    panels = figure.axes
-    across, above = _PAD[0] / WIDTH, _PAD[1] / float(figure.get_figheight())
-    for _ in range(2):  # tick labels may change once their panel has its size
-        places = [axes.get_position(original=True) for axes in panels]
-        with _settled(figure):
-            boxes = [_with_labels(figure, axes) for axes in panels]
-        pairs = list(zip(places, boxes, strict=True))
-        left = across + max(place.x0 - box.x0 for place, box in pairs)
-        right = across + max(box.x1 - place.x1 for place, box in pairs)
-        over = [above + box.y1 - place.y1 for place, box in pairs]
-        under = [above + place.y0 - box.y0 for place, box in pairs]
-        width = max(1 - left - right, _LEAST_PANEL)
-        height = max(top - sum(over) - sum(under), _LEAST_PANEL * top)
-        scale = height / sum(place.height for place in places)
-        ceiling = top
-        for axes, place, head, foot in zip(panels, places, over, under, strict=True):
-            tall = scale * place.height
-            axes.set_position((left, ceiling - head - tall, width, tall))
-            ceiling -= head + tall + foot
-    for axis in (axis for axes in panels for axis in (axes.xaxis, axes.yaxis)):
-        if not axis.get_label_text():
-            axis.set_label_coords(0, 0)  # no place below the ticks is looked for at each drawing
-
-
-@contextmanager
-def _settled(figure: Figure) -> Iterator[None]:
-    """Have each axis look for its ticks, and measure their labels, once meanwhile.
-
-    matplotlib does so again for every spine and label beside them; see its pull request 31012.
-    """
-    private = "_update_ticks", "_get_ticklabel_bboxes"
-    every: list[Any] = [
-        axis
-        for axes in figure.axes
-        for axis in (axes.xaxis, axes.yaxis)
-        if all(hasattr(axis, name) for name in private)
-    ]
-    for axis in every:
-        vars(axis).update(
-            _update_ticks=cache(lambda look=axis._update_ticks: tuple(look())),
-            _get_ticklabel_bboxes=cache(axis._get_ticklabel_bboxes),
-        )
-    try:
-        yield
-    finally:
-        for axis in every:
-            del axis._update_ticks, axis._get_ticklabel_bboxes
-
-
-def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
-    """A panel with all that belongs to it, in parts of the figure."""
-    box = axes.get_tightbbox(ruler(float(figure.dpi)), for_layout_only=True)
-    assert box is not None, "a panel is visible"
-    return box.transformed(figure.transFigure.inverted())
+    across, above = _PAD
+    figure.set_layout_engine(
+        "constrained", rect=(0, 0, 1, top), w_pad=across, h_pad=above, wspace=0, hspace=0
+    )
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        left, bottom, width, height = (round(edge, 5) for edge in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def _room(remark: str) -> int:
@@ -359,7 +305,7 @@ def _inches(figure: Figure, artist: Text | Legend) -> float:
 
 def _extent(figure: Figure, artist: Text | Legend) -> BboxBase:
     """Where it lies, in dots."""
-    return artist.get_window_extent(ruler(float(figure.dpi)))
+    return artist.get_window_extent()
 
 
 def _portable(vectors: str) -> str:

@@ -1,7 +1,6 @@
 """One picture of a result: its name, its words, and how it is drawn and written."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -9,7 +8,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from varsim.report.plots.aside import aside, can_fork
 from varsim.report.plots.figure import Drawn, arrange, panels, save, style
 
 R = TypeVar("R")
@@ -36,19 +34,7 @@ class Plot(NamedTuple, Generic[R]):
 
 
 def draw_all(plots: Sequence[tuple[Plot[Any], Any]], directory: Path) -> dict[str, Drawn]:
-    """Write plots of results as PNG and SVG, two at a time where a copy of this process helps.
-
-    The first is drawn before: what all of them need, such as fonts, is made once.
-    """
-    if len(plots) < 3 or not can_fork():
-        return _drawn(plots, directory)
-    first = _drawn(plots[:1], directory)
-    others = partial(_drawn, plots[1::2], directory)
-    with aside(others) as drawn_aside:
-        return first | _drawn(plots[2::2], directory) | (drawn_aside() or others())
-
-
-def _drawn(plots: Sequence[tuple[Plot[Any], Any]], directory: Path) -> dict[str, Drawn]:
+    """Write plots of results as PNG and SVG."""
     return {plot.name: draw_one(plot, result, directory) for plot, result in plots}
 
 
