@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.cases import scenario
-from tests.benchmarks.measuring import Row, Spread, children, command
-from tests.benchmarks.rows.engines import flat
-from tests.benchmarks.rows.first_answer import NOT_THERE, unpacked
+from bench.cases import scenario
+from bench.measuring import Row, Spread, children, command
+from bench.rows.engines import flat
+from bench.rows.first_answer import NOT_THERE, unpacked
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PLAN = ROOT / "scenarios" / "plan_resnet50.yaml"
 WORKERS = list(range(8, 22))
 # Ten times the 84 points of the scenario: 14 x 5 x 12.

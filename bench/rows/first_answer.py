@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.measuring import Row, Task, Turns, children, command, in_turn
+from bench.measuring import Row, Task, Turns, children, command, in_turn
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 # Before the first answer was made faster.
 BEFORE = "9ec9342"
 NOT_THERE = "that commit is not in this copy of the repository"

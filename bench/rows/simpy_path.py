@@ -1,9 +1,10 @@
 """One run through SimPy, beside textbook programs of the same scenario."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from tests.benchmarks.cases import SETTINGS, leaner, one, scenario, textbook
-from tests.benchmarks.measuring import Row, in_turn
+from bench.cases import SETTINGS, leaner, one, scenario, textbook
+from bench.measuring import Row, Task, in_turn
 
 # Of a full run beside T, and of times only.
 FULL = {
@@ -23,8 +24,8 @@ def rows(long: bool) -> Iterator[Row]:
         steps = max(25, 6_000 // workers)
         full = scenario(kind, workers, steps, "softmax")
         times = scenario(kind, workers, steps, "timing")
-        tasks = {
-            "T": lambda times=times: textbook(times),
+        tasks: dict[str, Task] = {
+            "T": partial(textbook, times),
             "L": leaner(times),
             "full": one(full),
             "times": one(times),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -52,7 +53,8 @@ class Row(NamedTuple):
         return "reached" if self.measured.median <= self.goal else "**missed**"
 
 
-class Turns(NamedTuple):
+@dataclass(frozen=True)
+class Turns:
     """CPU seconds of several tasks, done in turn: of each, one a turn."""
 
     seconds: Mapping[str, Sequence[float]]

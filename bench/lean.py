@@ -11,7 +11,7 @@ from typing import Any
 
 import simpy
 
-from tests.benchmarks.textbook import (
+from bench.textbook import (
     Process,
     Textbook,
     TextbookAllReduce,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
-from tests.benchmarks.cases import one, scenario
-from tests.benchmarks.measuring import Row, in_turn
+from bench.cases import one, scenario
+from bench.measuring import Row, in_turn
 from varsim.cluster.flat.draws import first_blocks
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario

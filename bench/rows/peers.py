@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.benchmarks.cases import draws_of, scenario, told_all
-from tests.benchmarks.measuring import Row, Task, children, in_turn
-from tests.benchmarks.rows.engines import flat
+from bench.cases import draws_of, scenario, told_all
+from bench.measuring import Row, Task, children, in_turn
+from bench.rows.engines import flat
 from varsim.scenario.training import Scenario
 
 SOURCE = Path(__file__).parents[1] / "simgrid.cpp"

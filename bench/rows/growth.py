@@ -6,9 +6,9 @@ import tracemalloc
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from tests.benchmarks.cases import leaner, one, scenario
-from tests.benchmarks.measuring import Row, Spread, Task, in_turn
-from tests.benchmarks.rows.engines import flat
+from bench.cases import leaner, one, scenario
+from bench.measuring import Row, Spread, Task, in_turn
+from bench.rows.engines import flat
 from varsim.cluster.flat.rules import ENGINE
 from varsim.study.simulation import Run, run_one
 
@@ -28,7 +28,7 @@ def rows(long: bool) -> Iterator[Row]:
             small = on_simpy(one(scenario(kind, 64, STEPS, "timing")))
             tasks = {
                 "large": on_simpy(one(scenario(kind, workers, STEPS, "timing"))),
-                "small": lambda small=small, times=quarter: [small() for _ in range(times)],
+                "small": _repeated(small, quarter),
             }
             turns = in_turn(tasks, often, warm=workers > 4_096)
             name = f"per worker-step, {kind}, W = {workers:,} / W = 64"
@@ -37,7 +37,7 @@ def rows(long: bool) -> Iterator[Row]:
                 lean = leaner(scenario(kind, 64, STEPS, "timing"))
                 tasks = {
                     "large": leaner(scenario(kind, workers, STEPS, "timing")),
-                    "small": lambda lean=lean, times=quarter: [lean() for _ in range(times)],
+                    "small": _repeated(lean, quarter),
                 }
                 ratio = in_turn(tasks, often).ratio("large", "small", 1 / 4)
                 yield Row(f"the same of L, {kind}, W = {workers:,} / W = 64", None, ratio)
@@ -46,7 +46,7 @@ def rows(long: bool) -> Iterator[Row]:
             few = flat(scenario(kind, 64, STEPS, "timing"))
             tasks = {
                 "large": flat(scenario(kind, workers, STEPS, "timing")),
-                "small": lambda few=few, times=quarter: [few() for _ in range(times)],
+                "small": _repeated(few, quarter),
             }
             turns = in_turn(tasks, often)
             yield Row(f"compiled, {name}", GOALS[workers], turns.ratio("large", "small", 1 / 4))
@@ -78,3 +78,7 @@ def kept(kind: str) -> float:
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return size / len(trace.gradient_rows)
+
+
+def _repeated(task: Task, times: int) -> Task:
+    return lambda: [task() for _ in range(times)]

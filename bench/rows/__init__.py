@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import day, engines, first_answer, growth, long, networks, simpy_path
+from bench.measuring import Row
+from bench.rows import day, engines, first_answer, growth, long, networks, simpy_path
 
 
 class Group(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from tests.benchmarks.cases import one, scenario
-from tests.benchmarks.measuring import Row, Spread, in_turn
-from tests.benchmarks.rows.engines import flat
+from bench.cases import one, scenario
+from bench.measuring import Row, Spread, in_turn
+from bench.rows.engines import flat
 from varsim.scenario.training import Scenario
 
 FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}

@@ -1,6 +1,6 @@
 """Measures what varsim is to reach, and writes it to reports/benchmarks.md.
 
-    .venv/bin/python -m tests.benchmarks.table [--long] [--only GROUP ... [--merge]]
+    .venv/bin/python -m bench.table [--long] [--only GROUP ... [--merge]]
 
 CPU time, of tasks done in turn: a ratio is the median of the ratios of the turns, and beside it
 stand the least and the largest.
@@ -24,17 +24,17 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tests.benchmarks.measuring import Row, Spread
-from tests.benchmarks.rows import GROUPS, Group
+from bench.measuring import Row, Spread
+from bench.rows import GROUPS, Group
 from varsim.version import ENGINE_VERSION, __version__
 
-PLACE = Path(__file__).parents[2] / "reports" / "benchmarks.md"
+PLACE = Path(__file__).parents[1] / "reports" / "benchmarks.md"
 PACKAGES = ("numpy", "simpy", "pandas", "matplotlib", "pydantic", "typer", "numba")
 
 
 def main() -> None:
     """Measure the groups that are asked for, and tell each as it is there."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.table")
+    parser = argparse.ArgumentParser(prog="python -m bench.table")
     parser.add_argument("--long", action="store_true", help="what takes long, too")
     names = [group.name for group in GROUPS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="GROUP", help=", ".join(names))
@@ -69,9 +69,7 @@ def kept(report: str) -> tuple[str, dict[str, str]]:
 def head() -> Iterator[str]:
     """What this is, where it was measured, and of what."""
     yield "# Benchmarks\n"
-    yield "Written by `python -m tests.benchmarks.table`. " + " ".join(
-        __doc__.split("\n\n")[2].split()
-    )
+    yield "Written by `python -m bench.table`. " + " ".join(__doc__.split("\n\n")[2].split())
     yield (
         f"\n{processor()}, {os.cpu_count()} cores; {platform.system()}, "
         f"Python {platform.python_version()}; varsim {__version__} (engine {ENGINE_VERSION}), "

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.benchmarks import lean
-from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
+from bench import lean
+from bench.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.cluster.clock import uncollected
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -47,12 +47,16 @@ UPDATES: Final[dict[str, Callable[[int], float]]] = {
 }
 
 
+def _once(workers: int) -> float:
+    return 1.0
+
+
 def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1) -> Scenario:
     """The benchmark's scenario: first-come ports, backups N = 0.95 W."""
     strategy: dict[str, Any] = {"kind": kind, **SETTINGS[kind](workers)}
-    updates = round(steps * UPDATES.get(kind, lambda _: 1)(workers))
+    updates = round(steps * UPDATES.get(kind, _once)(workers))
     at_reads = STRATEGIES[kind].model_validate(strategy).round.of == "outer step"
-    values: dict[str, Any] = {
+    problems: dict[str, dict[str, Any]] = {
         "softmax": {
             "problem": {"kind": "digits", "model": "softmax"},
             "optimizer": {"kind": "sgd", "learning_rate": 0.1},
@@ -62,7 +66,8 @@ def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1)
             "optimizer": {"kind": "sgd", "learning_rate": 0.1},
         },
         "timing": {"problem": {"kind": "timing"}, "model": "resnet50"},
-    }[problem]
+    }
+    values = problems[problem]
     return Scenario.model_validate(
         {
             "name": "benchmark",
@@ -103,31 +108,33 @@ def textbook(what: Scenario, shards: int = 1) -> int:
 def leaner(what: Scenario) -> Callable[[], int]:
     """The same through the leaner yardstick of any strategy, to be called as often as one likes."""
     (strategy,) = what.strategies
-    common, ring, settings = told_all(what, 1), _ring(what), vars(strategy)
+    common, ring = told_all(what, 1), _ring(what)
+    settings: dict[str, Any] = vars(strategy)
     assert what.stop.global_steps is not None
     updates, kind = what.stop.global_steps, strategy.kind
-    each = updates / UPDATES.get(kind, lambda _: 1)(what.cluster.workers)
+    each = updates / UPDATES.get(kind, _once)(what.cluster.workers)
     # More than anybody needs, also where who has come begins again.
     times = [[next(draws) for _ in range(round(3 * each) + 100)] for draws in draws_of(what)]
 
     def run() -> int:
-        program = {
-            "sync_replicas": partial(lean.LeanSync, settings.get("replicas_to_aggregate")),
+        programs: dict[str, Callable[..., Any]] = {
+            "sync_replicas": partial(lean.LeanSync, _number(settings, "replicas_to_aggregate")),
             "none": lean.LeanAsync,
             "on_write": partial(lean.LeanAllReduce, ring),
-            "backup_workers": partial(lean.LeanCutoff, settings.get("replicas_to_aggregate")),
-            "k_batch_sync": partial(lean.LeanCutoff, settings.get("k"), True),
-            "k_async": partial(lean.LeanKAsync, settings.get("k")),
-            "k_batch_async": partial(lean.LeanKBatchAsync, settings.get("k")),
-            "ssp": partial(lean.LeanSsp, settings.get("staleness")),
+            "backup_workers": partial(lean.LeanCutoff, _number(settings, "replicas_to_aggregate")),
+            "k_batch_sync": partial(lean.LeanCutoff, _number(settings, "k"), True),
+            "k_async": partial(lean.LeanKAsync, _number(settings, "k")),
+            "k_batch_async": partial(lean.LeanKBatchAsync, _number(settings, "k")),
+            "ssp": partial(lean.LeanSsp, _number(settings, "staleness")),
             "on_read": partial(lean.LeanPeriodic, PERIOD, ring=ring),
             "local_sgd": partial(lean.LeanPeriodic, PERIOD, ring=ring),
             "diloco": partial(lean.LeanPeriodic, PERIOD, ring=ring),
             "easgd": partial(lean.LeanElastic, PERIOD),
             "gossip": lean.LeanGossip,
             "single": lean.LeanSingle,
-        }[kind]
-        return program(draws=list(map(iter, times)), **common).run()
+        }
+        ended: int = programs[kind](draws=list(map(iter, times)), **common).run()
+        return ended
 
     return run
 
@@ -149,12 +156,15 @@ def draws_of(what: Scenario) -> list[Iterator[int]]:
     return [
         chain.from_iterable(
             np.rint(block * 1e9).astype(np.int64).tolist()
-            for block in law.blocks(
-                rank, lambda block, rank=rank: stream(what.seed, 0, "compute", rank, block)
-            )
+            for block in law.blocks(rank, partial(stream, what.seed, 0, "compute", rank))
         )
         for rank in range(what.cluster.workers)
     ]
+
+
+def _number(settings: dict[str, Any], name: str) -> int:
+    """A setting that only some strategies have, and all that are asked for it."""
+    return int(settings.get(name, 0))
 
 
 def _ring(what: Scenario) -> int:

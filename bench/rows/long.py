@@ -8,15 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.cases import scenario
-from tests.benchmarks.measuring import Row, Spread, children, command
-from tests.benchmarks.rows import peers
-from tests.benchmarks.rows.day import beside_before
-from tests.benchmarks.rows.engines import alone
+from bench.cases import scenario
+from bench.measuring import Row, Spread, children, command
+from bench.rows import peers
+from bench.rows.day import beside_before
+from bench.rows.engines import alone
 from varsim.cluster.flat.rules import ENGINE
 from varsim.scenario.writing import dump_scenario
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 LARGEST = ("none", 1_000_000, 10, 60.0)
 # Runs a scenario with an engine, and prints how many KiB of memory that takes at most: a process of
 # its own, as what is started by a large one counts as large.
@@ -72,9 +72,7 @@ def memory(engine: str, run: "subprocess.Popen[str]") -> Row:
 
 def starts() -> Iterator[Row]:
     """What machine code takes besides the run: made, and read from where it is kept."""
-    run = (
-        "from tests.benchmarks.rows.engines import *; flat(scenario('none', 2, 2, 'timing'), {})()"
-    )
+    run = "from bench.rows.engines import *; flat(scenario('none', 2, 2, 'timing'), {})()"
     with TemporaryDirectory() as kept:
         tasks = {
             "made": command("-c", run.format(False), tree=ROOT, cache=Path(kept)),

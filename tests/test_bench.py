@@ -1,9 +1,10 @@
-"""What the table of benchmarks says of a measurement, and what of it stays."""
+"""The table of benchmarks and its yardsticks, which simulate what varsim does."""
 
 import pytest
 
-from tests.benchmarks.measuring import Row, Spread, Turns
-from tests.benchmarks.table import PLACE, kept, line
+from bench.cases import SETTINGS, leaner, one, scenario, textbook
+from bench.measuring import Row, Spread, Turns
+from bench.table import PLACE, kept, line
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,21 @@ def test_the_report_is_made_of_parts() -> None:
     report = PLACE.read_text(encoding="utf-8")
     begin, parts = kept(report)
     assert "\n".join([begin, *parts.values()]) + "\n" == report
+
+
+# Where two arrive at one moment, these let another one go on first.
+ROUGHLY = {"k_async": 1e-3, "k_batch_sync": 1e-4, "backup_workers": 1e-4}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_they_end_when_a_run_does(kind: str) -> None:
+    what = scenario(kind, 16, 10, "timing")
+    trace = one(what)()
+    assert leaner(what)() == pytest.approx(trace.end, rel=ROUGHLY.get(kind, 0.0), abs=0.0)
+    if kind in ("sync_replicas", "none", "on_write"):
+        assert textbook(what) == trace.end
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_full_run_has_a_scenario(kind: str) -> None:
+    assert scenario(kind, 64, 10, "softmax").strategies[0].kind == kind

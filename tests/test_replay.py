@@ -1,0 +1,90 @@
+"""The values a run ends with are those of an eager numpy run, bit for bit.
+
+It goes along the schedule that the trace recorded. No simulator, no laziness, no stacks: for each
+update the gradients that the trace says were applied, each worked out by itself from the parameters
+that the trace says were read, added in order of arrival. For problems with one variable, where a
+read sees one version.
+"""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, started
+from varsim.values.gradient import Array
+from varsim.values.task import BLOCK
+
+STRATEGIES = (
+    {"kind": "on_write"},
+    {"kind": "none"},
+    {"kind": "sync_replicas", "replicas_to_aggregate": 7},
+    {"kind": "sync_replicas", "replicas_to_aggregate": 20, "name": "more than workers"},
+    {"kind": "single"},
+)
+
+
+def scenario(sharing: str, optimizer: dict[str, object]) -> Scenario:
+    return Scenario.model_validate(
+        {
+            "name": "replay",
+            "seed": 3,
+            "cluster": {
+                "workers": 9,
+                "compute": {"kind": "exponential", "mean": 0.1},
+                "network": {"bandwidth": 2e5, "latency": 1e-3, "sharing": sharing},
+            },
+            "workload": {
+                "problem": {"kind": "quadratic", "dimension": 37, "noise": 0.5},
+                "optimizer": optimizer,
+            },
+            "strategies": STRATEGIES,
+            "stop": {"global_steps": 80, "equal_examples": False},
+        }
+    )
+
+
+def replay(scenario: Scenario, trace: Trace) -> Array:
+    """The final value of the only variable."""
+    workload = scenario.workload
+    task = workload.problem.task(scenario.seed, trace.replication)
+    optimizer = workload.update_rule()
+    (value,) = task.initial()
+    state = optimizer.init(value)
+    versions = [value]
+    rows = [GradientRow(*row) for row in trace.gradients.tolist()]
+    applied = [row for row in rows if row.outcome == Outcome.APPLIED]
+    for step, group in groupby(applied, key=lambda row: row.applied_step):
+        assert step == len(versions) - 1, "the trace skips an update"
+        together = list(group)
+        total = np.zeros(0)
+        for index, row in enumerate(together):
+            batches = task.batches(row.worker, row.iteration // BLOCK, workload.batch_size)
+            batch = batches[row.iteration % BLOCK]
+            (stack,) = task.gradients((versions[row.read_step],), batch[None])
+            total = stack[0] if index == 0 else total + stack[0]
+        mean = total / len(together)
+        value, state = optimizer.update(mean, state, value)
+        versions.append(value)
+    return versions[-1]
+
+
+@pytest.mark.parametrize("strategy", range(len(STRATEGIES)))
+@pytest.mark.parametrize("sharing", ["fair", "first_come"])
+@pytest.mark.parametrize(
+    "optimizer",
+    [{"kind": "sgd", "learning_rate": 0.1}, {"kind": "adam", "learning_rate": 0.01}],
+    ids=lambda optimizer: optimizer["kind"],
+)
+def test_the_final_parameters_are_those_of_an_eager_run(
+    strategy: int, sharing: str, optimizer: dict[str, object]
+) -> None:
+    what = scenario(sharing, optimizer)
+    job, description = started(Run(what, strategy, 0))
+    trace = job.run(description.label)
+    (value,) = job.model()
+    assert trace.global_step == 80
+    assert value.tobytes() == replay(what, trace).tobytes()
+    assert value.any()
