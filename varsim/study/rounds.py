@@ -52,7 +52,7 @@ def window(scenario: Scenario, trace: Trace) -> Window:
     found = None
     steady = steady and not in_run(scenario.failures)
     if scenario.report.measure_after is None and steady and trace.standstill is None:
-        found = _between_rounds(trace, _updates_per_round(strategy, cluster))
+        found = _between_rounds(trace, updates_per_round(strategy, cluster))
     return Window(warm_up(scenario), trace.end) if found is None else found
 
 
@@ -92,7 +92,7 @@ def _steady(cluster: Cluster, workers: int) -> bool:
     )
 
 
-def _updates_per_round(strategy: Strategy, cluster: Cluster) -> int:
+def updates_per_round(strategy: Strategy, cluster: Cluster) -> int:
     """A round is one gradient of every worker, or all steps between two reads."""
     gradients = strategy.gradients_per_update(cluster)
     return max(1, round(strategy.workers(cluster) / gradients)) * strategy.round.steps

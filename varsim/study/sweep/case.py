@@ -108,12 +108,14 @@ def run_tasks(
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """Every metric of a run but those that compare it with others, INTERVAL, SENT and COMPUTED."""
     window = rounds.window(scenario, trace)
-    split = measuring.worker_time(trace, window)
+    split = spent = measuring.worker_time(trace)
+    if window != (0, trace.end):
+        split = measuring.worker_time(trace, window)
     gradients = Gradients.of(trace)
     values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
     number = rounds.micro_batches(scenario, trace.strategy)
     computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
-    more = {SENT: sent_per_second(trace), COMPUTED: computed}
+    more = {SENT: sent_per_second(scenario, trace, window, spent, split), COMPUTED: computed}
     values |= of_life(scenario, trace, gradients, values) | interval_chosen(scenario, trace)
     return values | more
 
