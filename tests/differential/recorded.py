@@ -1,0 +1,111 @@
+"""Traces of many scenarios as an earlier commit made them, one hash per kind of row.
+
+`python -m differential.recorded` in tests/ writes them anew from `invariants.drawing`,
+`oracle.drawing` and the bundled scenarios: only where numbers change on purpose, and in a commit of
+its own that says which. Rows are compared in the order of worker and iteration, so the order in
+which an engine writes them does not matter; losses and bytes are compared within 1e-9, as
+floating-point sums differ from processor to processor.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from building import gradient_rows
+from numpy.typing import NDArray
+
+from varsim.cluster.trace import Trace
+from varsim.scenario.loading import load_text
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
+
+STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
+DRAWN: Final = 300, 200  # of anything, of servers with many ties
+# What is drawn today and is about to be refused.
+_ABOUT_TO_GO: Final = re.compile(
+    r"hybrid_mesh|kind: ring\n|store_and_forward|hierarchical_leader|preempt|levels:|keep_on: host"
+    r"|ranks_per_group|optimizer_state|strike:|mode: round_robin"
+)
+
+
+def entries() -> list[dict[str, Any]]:
+    """What is stored: a scenario's text, and the digests of its strategies' traces."""
+    with gzip.open(STORED, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def digests(text: str) -> list[dict[str, Any]]:
+    """The digests of replication 0 of each strategy of a scenario."""
+    scenario = load_text(text)
+    assert isinstance(scenario, Scenario)
+    return [digest(run_one(Run(scenario, at, 0))) for at in range(len(scenario.strategies))]
+
+
+def digest(trace: Trace) -> dict[str, Any]:
+    """One hash per kind of row (times in ns), and the floats."""
+    last = trace.evaluations[-1] if trace.evaluations else None
+    return {
+        "strategy": trace.strategy,
+        "end": trace.end,
+        "stopped_by": trace.stopped_by,
+        "gradients": _hash(np.array(gradient_rows(trace), dtype=np.int64).reshape(-1, 11)),
+        "spans": _hash(trace.spans),
+        "sends": _hash(trace.send_rows.array()),
+        "steps": _hash(trace.steps.reshape(-1, 1)),
+        "evaluations": _hash(np.array([row[:3] for row in trace.evaluations]).reshape(-1, 3)),
+        "copy_staleness": _hash(np.sort(trace.copy_staleness).reshape(-1, 1)),
+        "life": None if trace.life is None else _hash(trace.life),
+        "loss": None if last is None else float(last.loss),
+        "bytes": float(sum(link.moved for link in trace.links)),
+    }
+
+
+def _hash(rows: NDArray[Any]) -> str:
+    """Of rows of integers, in an order that depends on nothing but them."""
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    ordered = rows[np.lexsort(rows.T[::-1])] if rows.size else rows
+    return f"{len(rows)} {hashlib.sha256(ordered.tobytes()).hexdigest()[:12]}"
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Names and texts of scenarios to record."""
+    from invariants.drawing import drawn as anything
+    from oracle.drawing import drawn as of_servers
+
+    from varsim.scenario.writing import dump_scenario
+
+    for path in sorted(Path("../scenarios").glob("*.yaml")):
+        if "\nkind: variables" not in (text := path.read_text(encoding="utf-8")):
+            text = re.split(r"\n(?:sweep|plan):\n", text)[0] + "\n"
+            yield path.stem, text
+    for make, many, name in (
+        (anything, DRAWN[0], "drawn"),
+        (lambda seed: of_servers(f"{seed}/0"), DRAWN[1], "servers"),
+    ):
+        seed = found = 0
+        while found < many:
+            text = dump_scenario(make(seed))
+            if not _ABOUT_TO_GO.search(text):
+                yield f"{name} {seed}", text
+                found += 1
+            seed += 1
+
+
+def main() -> None:
+    """Write the file anew."""
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+    with gzip.GzipFile(STORED, "wb", mtime=0) as file:
+        for name, text in _texts():
+            entry = {"name": name, "commit": commit, "text": text, "digests": digests(text)}
+            file.write((json.dumps(entry) + "\n").encode())
+            print(name, len(entry["digests"]))
+
+
+if __name__ == "__main__":
+    main()
