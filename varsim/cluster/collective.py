@@ -124,8 +124,7 @@ class Collective:
         self._ranks = schedule.ranks
         # Of each member, by its rank among the workers, that in the collective.
         self._places = {member.rank: place for place, member in enumerate(self._members)}
-        around = schedule.around and self._ranks == len(job.workers)
-        paths = paths or own_links(job, list(self._places), around=around)
+        paths = paths or own_links(job, list(self._places), around=schedule.around)
         vectors = (Vector(schedule, size, phase, number_bytes), *more)
         rounds = [planned(job.cluster, job.workload, vector, paths) for vector in vectors]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
@@ -349,7 +348,7 @@ def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = Fa
 
 def links_between(network: Network, places: Sequence[Place], *, around: bool) -> Paths:
     """Messages go over the route from one rank's place to the other's; `around`: in rings."""
-    route = network.routing.around if around else network.route
+    route = network.routing.around(places) if around else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))
 
 

@@ -9,6 +9,7 @@ from walking import walked
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, own_links
+from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
@@ -88,6 +89,70 @@ def test_a_group_goes_over_the_links_inside_its_node() -> None:
     moved = {link.name: link.moved for link in made.network.carried(made.clock.time)}
     assert moved["inside worker 0 up"] == 2 * 3_000
     assert moved["card 0 of node 0 up"] == 4 * 1_000
+
+
+class TestRingsPerCard:
+    """2 nodes of 3: rounds of 1,000 bytes, 250 + 100 ns inside, 500 ns and so many cards outside.
+
+    A ring per card sends its share of the 1,000 bytes by a card of its own, all at the same time.
+    """
+
+    def ends(self, kind: str, sharing: str = "fair", **more: Any) -> tuple[list[int], Job]:
+        made = a_job("nodes", sharing, **{"workers_per_node": 3, **more})
+        collective = Collective(made, getattr(ring, kind)(RANKS), SIZE)
+        return ends(made, collective), made
+
+    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
+    @pytest.mark.parametrize("shared", [False, True])
+    @pytest.mark.parametrize(
+        ("kind", "rounds"), [("all_reduce", 10), ("reduce_scatter", 5), ("all_gather", 5)]
+    )
+    def test_each_carries_its_share(
+        self, kind: str, rounds: int, shared: bool, sharing: str
+    ) -> None:
+        inside = {"bandwidth": 1e13, "latency": 0.0, "shared": shared}
+        for cards in (1, 2, 3):
+            done, made = self.ends(kind, sharing, nics=cards, inside=inside, latency=0.0)
+            assert max(done) == rounds * round(1_000 / cards)
+            moved = {link.name: link.moved for link in made.network.carried(made.clock.time)}
+            name = {1: "node 0 up", 2: "cards of node 0 up", 3: "cards of node 0 up"}[cards]
+            assert moved[name] == pytest.approx(rounds * 1_000, rel=1e-3)
+            assert made.network.sent() == pytest.approx(2 * rounds * 1_000, rel=1e-3)
+
+    def test_links_inside_bound_what_more_cards_gain(self) -> None:
+        # Of three cards, a block passes 10 hops, 4 of them outside. Of one, its next block is not
+        # through the card when the last one is there: 10 rounds of that.
+        assert max(self.ends("all_reduce", nics=3)[0]) == 4 * (333 + 500) + 6 * (250 + 100)
+        assert max(self.ends("all_reduce", nics=1)[0]) == 10 * 1_000 + 500
+
+    def test_the_slowest_card_of_all_rings_decides(self) -> None:
+        fast = {"inside": {"bandwidth": 1e13, "latency": 0.0}, "latency": 0.0, "nics": 3}
+        done, _ = self.ends("all_reduce", **fast, slow_links=(slow(1, 4.0),))
+        assert max(done) == pytest.approx(10 * 1_333, abs=12)
+
+    def test_a_card_more_than_another_node_has_ranks_takes_no_part(self) -> None:
+        # 6 workers in nodes of 4: two in the last, so two rings, and its third card has nothing.
+        fast = {"inside": {"bandwidth": 1e13, "latency": 0.0}, "latency": 0.0}
+        done, made = self.ends("all_reduce", **fast, workers_per_node=4, nics=3)
+        assert max(done) == pytest.approx(10 * 500, abs=12)
+        names = {link.name for link in made.network.routing.links}
+        assert {"cards 0, 1 of node 0 up", "cards 0, 1 of node 1 up"} <= names
+
+    def test_a_ring_of_the_workers_that_are_left_uses_their_cards(self) -> None:
+        made = a_job("nodes", "fair", workers_per_node=3, nics=3)
+        paths = own_links(made, [0, 1, 4, 5], around=True)
+        assert [link.name for link in paths(1, 2).route] == [
+            "cards 0, 1 of node 0 up",
+            "cards 1, 2 of node 1 down",
+        ]
+        assert paths(1, 2).route[0].bandwidth == 2e9
+        alone = own_links(made, [0, 4], around=True)(0, 1).route
+        assert [link.name for link in alone] == ["card 0 of node 0 up", "card 1 of node 1 down"]
+
+    def test_each_ring_has_flows_of_its_own(self) -> None:
+        made = a_job("nodes", "fair", workers_per_node=3, nics=2, flows=2, flow_bandwidth=2e8)
+        paths = own_links(made, list(range(RANKS)), around=True)
+        assert [link.bandwidth for link in paths(2, 3).route] == [2e9, 2e9, 8e8]
 
 
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])

@@ -1,6 +1,7 @@
 """What every network of a scenario says of its links, and how routes are made of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt, model_validator
@@ -255,9 +256,9 @@ class Routing(ABC):
             self._routes[key] = route
         return self._routes[key]
 
-    def around(self, source: Place, target: Place) -> Route:
-        """The links from a worker to the next one in a ring of all workers."""
-        return self.route(source, target)
+    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+        """The links from a worker to the next one in rings of workers at these places."""
+        return self.route
 
     @abstractmethod
     def _crossed(self, source: Place, target: Place) -> Route:

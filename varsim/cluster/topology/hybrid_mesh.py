@@ -4,7 +4,7 @@ Such are the NVLinks of a DGX-1: a cube of GPUs, one or two links between those 
 Where no link joins two, what is sent goes through the host's memory, over PCIe.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
@@ -129,7 +129,10 @@ class HybridMeshRouting(StarRouting):
         self._workers[place] = rank
         return place
 
-    def around(self, source: Place, target: Place) -> Route:
+    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+        return self._around if len(places) == len(self._workers) else self.route
+
+    def _around(self, source: Place, target: Place) -> Route:
         rings = most_rings(self._mesh.table, len(self._workers))
         if not rings:
             ports = self._ports

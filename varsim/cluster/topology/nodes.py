@@ -1,5 +1,7 @@
 """Nodes: machines of several workers, with fast links inside and network cards outside."""
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import ClassVar, Literal, Self
 
 from pydantic import PositiveInt, model_validator
@@ -27,7 +29,9 @@ class Nodes(Ported):
 
     Ranks fill the nodes in order. What goes to another node leaves by the network card of its
     worker, the place in the node modulo `nics`, and comes in by that of the other one; inside it
-    crosses nothing. `bandwidth` is that of one card, per direction; a slow link is the card of that
+    crosses nothing. Rings go around side by side, as many as every node has cards of ranks in
+    them, each with an equal share of the bytes: they leave a node by all its cards at once, as
+    fast as the slowest (NCCL, src/graph/search.cc: a ring per card). `bandwidth` is that of one card, per direction; a slow link is the card of that
     worker. Efficiency, overhead, flows and `latency` (from card to card) are those outside.
     A server on a machine of its own has one card; on a node it uses the first, and inside a link
     like a worker's.
@@ -115,21 +119,58 @@ class NodeRouting(Routing):
     def _limited(self, route: Route) -> bool:
         return not route[0].name.startswith("inside")
 
+    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+        cards = dict[int, set[int]]()
+        for place in places:
+            cards.setdefault(place.machine, set()).add(self._card_of(place))
+        rings = min(map(len, cards.values()))
+        if rings == 1 or len(cards) == 1:
+            return self.route
+
+        def leaving(machine: int) -> tuple[Link, Link]:
+            used = sorted(cards[machine])[:rings]
+            which = "" if rings == self._nodes.nics else f" {', '.join(map(str, used))}"
+            rate = rings * min(self._rate(machine, card) for card in used)
+            name = f"cards{which} of node {machine}"
+            return self._pair(name, "outside", rate, self._nodes.delay, sends=True)
+
+        @cache
+        def route(source: Place, target: Place) -> Route:
+            if source.machine == target.machine:
+                return self.route(source, target)
+            crossed = leaving(source.machine)[0], leaving(target.machine)[1]
+            limit = self._nodes.flow_limit
+            if limit is None:
+                return crossed
+            return *crossed, Link(f"flows {source.name} to {target.name}", rings * limit)
+
+        return route
+
     def _card(self, place: Place) -> tuple[Link, Link]:
         """The links, up and down, of the network card that a place uses."""
         nodes = self._nodes
         if place in self._servers:
             return self._pair(place.name, "outside", nodes.server_rate, nodes.delay, sends=True)
-        card = self._position[place] % nodes.nics
+        card = self._card_of(place)
         name = (
             f"node {place.machine}" if nodes.nics == 1 else f"card {card} of node {place.machine}"
         )
+        rate = self._rate(place.machine, card)
+        return self._pair(name, "outside", rate, nodes.delay, sends=True)
+
+    def _card_of(self, place: Place) -> int:
+        """Which card of its node a place uses."""
+        return self._position[place] % self._nodes.nics
+
+    def _rate(self, machine: int, card: int) -> float:
+        """Bytes/s of a card, each way."""
+        nodes = self._nodes
         rate = nodes.worker_rate
         for slow in nodes.slow_links:
             at, position = divmod(slow.rank, nodes.workers_per_node)
-            if at == place.machine and position % nodes.nics == card:
+            if at == machine and position % nodes.nics == card:
                 rate /= slow.factor
-        return self._pair(name, "outside", rate, nodes.delay, sends=True)
+        return rate
 
     def _own(self, place: Place) -> tuple[Link, Link]:
         """The links, up and down, of a place inside its node."""
