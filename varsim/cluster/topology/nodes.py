@@ -29,12 +29,12 @@ class Nodes(Ported):
 
     Ranks fill the nodes in order. What goes to another node leaves by the network card of its
     worker, the place in the node modulo `nics`, and comes in by that of the other one; inside it
-    crosses nothing. Rings go around side by side, as many as every node has cards of ranks in
-    them, each with an equal share of the bytes: they leave a node by all its cards at once, as
-    fast as the slowest (NCCL, src/graph/search.cc: a ring per card). `bandwidth` is that of one card, per direction; a slow link is the card of that
-    worker. Efficiency, overhead, flows and `latency` (from card to card) are those outside.
-    A server on a machine of its own has one card; on a node it uses the first, and inside a link
-    like a worker's.
+    crosses nothing. Rings go around side by side, as many as every node has cards of ranks in them,
+    each with an equal share of the bytes: they leave a node by all these cards at once, as fast as
+    the slowest (NCCL makes a ring per card: src/graph/search.cc). `bandwidth` is that of one card,
+    per direction; a slow link is the card of that worker. Efficiency, overhead, flows and `latency`
+    (from card to card) are those outside. A server on a machine of its own has one card; on a node
+    it uses the first, and inside a link like a worker's.
     """
 
     model_config = KIND_IS_SAID
