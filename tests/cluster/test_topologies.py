@@ -368,6 +368,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"kind": "nodes", "workers_per_node": 2, "nics": 3, "inside": KB},
         "nics 3: with 2 workers per node the others would have no effect",
     ),
+    "each of a star as much as a node": (
+        {"bandwidth": None, "preset": "efa_v2_p5"},
+        "efa_v2_p5 is what all network cards of a node have .*bandwidth: 3.2 Tbit/s",
+    ),
+    "each of two cards as much as a node": (
+        {
+            **{"kind": "nodes", "workers_per_node": 2, "nics": 2, "inside": KB},
+            **{"bandwidth": None, "preset": "dgx_h100"},
+        },
+        "nodes and nics 1",
+    ),
     "a node without an inside": ({"kind": "nodes", "workers_per_node": 2}, "inside\n"),
     "no latency inside": (
         {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e3}},
@@ -383,6 +394,12 @@ def test_is_refused(case: str) -> None:
     settings, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         scenario({"kind": "none"}, network={**KB, **settings})
+
+
+def test_one_card_may_stand_for_all_of_a_node() -> None:
+    preset = {"bandwidth": None, "preset": "dgx_h100"}
+    made = described({"kind": "nodes", "workers_per_node": 8, "inside": KB, **KB, **preset})
+    assert made.worker_rate == 400e9
 
 
 def test_more_servers_than_machines_are_refused() -> None:

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from building import scenario
 from handmade import a_result, a_scenario, a_trace, result_of
 
 from varsim.cluster.trace import Outcome, Trace
@@ -109,3 +111,39 @@ class TestGradientsPerUpdate:
         timing = {"problem": {"kind": "timing"}, "model": "resnet50", "batch_size": 10}
         runs = [self.applying("many", 24), self.applying("one", 3)]
         assert said(result_of(runs, workload=timing), "learning rate") == []
+
+
+class TestNetworkCards:
+    """Nodes of 2 with 2 cards: rings leave by both, other messages by that of their worker."""
+
+    def told(self, strategy: dict[str, Any], workers: int = 4, cards: int = 2) -> str:
+        inside = {"bandwidth": 1e10, "latency": 1e-6}
+        nodes = {"kind": "nodes", "workers_per_node": 2, "nics": cards, "inside": inside}
+        made = scenario(
+            strategy,
+            network={**nodes, "bandwidth": 1e9, "latency": 1e-6},
+            cluster={"workers": workers},
+        )
+        return " ".join(said(simulate(made), "network card"))
+
+    def test_rings_leave_by_all(self) -> None:
+        assert self.told({"kind": "on_write"}) == ""
+        assert self.told({"kind": "on_write"}, cards=1) == ""
+        by_groups = {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2}
+        assert self.told(by_groups) == ""
+
+    def test_leaders_leave_by_one(self) -> None:
+        leaders = {"kind": "on_write", "collective": "hierarchical_leader", "ranks_per_group": 2}
+        assert self.told(leaders) == (
+            "At most 1 of the 2 network cards of a node carried anything with mirrored all-reduce "
+            "(on_write): rings leave by as many as every node has ranks for, any other message by "
+            "that of its worker."
+        )
+
+    def test_a_node_with_fewer_workers_than_cards_has_rings_for_these(self) -> None:
+        assert "At most 1 of the 2" in self.told({"kind": "on_write"}, workers=3)
+
+    def test_a_server_has_one(self) -> None:
+        assert self.told({"kind": "none"}).startswith(
+            "Nodes have 2 network cards, a parameter server one, with async PS (none): "
+        )

@@ -95,6 +95,11 @@ class Link:
     latency: float | None
     source: str
 
+    @property
+    def per_node(self) -> bool:
+        """Whether all links of a node of several devices are meant, not one."""
+        return self.kind.endswith("per node")
+
 
 @dataclass(frozen=True, slots=True)
 class Failures:

@@ -104,6 +104,18 @@ class Topology(Rate, ABC):
     """Workers whose link is slower than the others'."""
 
     @model_validator(mode="after")
+    def _preset_is_of_one_link(self) -> Self:
+        preset = None if self.preset is None else presets.link(self.preset)
+        if preset is not None and preset.per_node and not self.of_a_node:
+            rate = format_rate(preset.bandwidth)
+            raise ValueError(
+                f"preset {self.preset} is what all network cards of a node have together, not one "
+                "link: it goes with network kind nodes and nics 1, and what one of several cards "
+                f"has is given as its bandwidth (if each link has all of it, bandwidth: {rate})"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _flows_have_a_rate(self) -> Self:
         if self.flows is not None and self.flow_bandwidth is None:
             raise ValueError(
@@ -136,6 +148,11 @@ class Topology(Rate, ABC):
     def without_servers(self) -> Self:
         """The network with nothing said about servers."""
         return self.model_copy(update={"server_bandwidth": None}) if self.says_of_servers else self
+
+    @property
+    def of_a_node(self) -> bool:
+        """Whether the bandwidth is that of all that a node of several workers has."""
+        return False
 
     @property
     def plain(self) -> bool:

@@ -1,8 +1,9 @@
 """Nodes: machines of several workers, with fast links inside and network cards outside."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
@@ -10,6 +11,9 @@ from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, Routing, halves
 from varsim.cluster.topology.star import Ported
 from varsim.units import format_rate, format_seconds
+
+# Links of one card, of some that rings leave by, or of all.
+_CARDS: Final = re.compile(r"cards?(?P<cards>[ 0-9,]*) of node (?P<way>[0-9]+ (up|down))")
 
 
 class Inside(Rate):
@@ -59,8 +63,21 @@ class Nodes(Ported):
             )
         return self
 
+    @property
+    def of_a_node(self) -> bool:
+        return self.nics == 1
+
     def machines(self, workers: int) -> int:
         return -(-workers // self.workers_per_node)
+
+    def cards_used(self, links: Iterable[str]) -> int:
+        """The most cards of a node, in one direction, among the links of these names."""
+        used = dict[str, set[str]]()
+        for found in filter(None, map(_CARDS.fullmatch, links)):
+            which = found["cards"].strip()
+            cards = which.split(", ") if which else map(str, range(self.nics))
+            used.setdefault(found["way"], set()).update(cards)
+        return max(map(len, used.values()), default=0)
 
     def routing(self) -> "NodeRouting":
         return NodeRouting(self)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from varsim.cluster.topology.nodes import Nodes
 from varsim.report.words import life, rates, work
 from varsim.report.words.answer import deadlocked
 from varsim.report.words.caution import (
@@ -47,6 +48,7 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _means_of_copies(result)
     found += life.notes(result)
     found += _between_partners(result)
+    found += _cards(result)
     found += work.notes(result)
     found += work.whole_rounds(result)
     found += work.dropped_outside(result)
@@ -73,6 +75,33 @@ def _between_partners(result: "Result") -> Iterator[str]:
                 f"Staleness in {each.mention} counts exchanges: how often others changed a "
                 "worker's copy between its read and its own step, not the updates of all replicas."
             )
+
+
+def _cards(result: "Result") -> Iterator[str]:
+    """Whose messages leave nodes by fewer network cards than they have."""
+    fewer: dict[tuple[int, int], list[str]] = {}
+    served: dict[int, list[str]] = {}
+    for each in result.scenario.strategies:
+        network = result.scenario.cluster_of(each).network
+        if not isinstance(network, Nodes) or network.nics == 1:
+            continue
+        links = [link.name for link in result.trace(each.label, 0).links if link.moved]
+        used = network.cards_used(links)
+        if used and used < network.nics:
+            fewer.setdefault((used, network.nics), []).append(each.mention)
+        if each.uses_servers:
+            served.setdefault(network.nics, []).append(each.mention)
+    for (used, cards), who in fewer.items():
+        yield (
+            f"At most {used} of the {cards} network cards of a node carried anything with "
+            f"{joined(who)}: rings leave by as many as every node has ranks for, any other message "
+            "by that of its worker."
+        )
+    for cards, who in served.items():
+        yield (
+            f"Nodes have {cards} network cards, a parameter server one, with {joined(who)}: to "
+            "give it more, network.server_bandwidth, or more servers."
+        )
 
 
 def _of_neighbours(result: "Result") -> list["Strategy"]:
