@@ -8,8 +8,10 @@ from building import example, scenario
 
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save
+from varsim.report.render import render
+from varsim.report.training import report
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import is_random, times_are_random
+from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.strategies import STRATEGIES
 from varsim.study import simulation
 from varsim.study.effort import effort
@@ -120,6 +122,39 @@ class TestWhatIsExactIsRunOnce:
         assert result.notes[0].endswith(
             "Exact, from one run: mirrored all-reduce (on_write); nothing there is random."
         )
+
+    def test_recorded_times_in_queues_are_run_once_but_not_called_exact(self) -> None:
+        """Who comes first is decided by nanoseconds, and a slower read may be a faster run."""
+
+        def made(seconds: float) -> Scenario:
+            rows = (tuple(0.1 + 0.003 * (7 * n % 5) for n in range(9)), (seconds, 0.103, 0.108))
+            played = {"compute": {"kind": "trace", "seconds": rows}, "workers": 4}
+            network = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}
+            both = ({"kind": "none"}, {"kind": "on_write"})
+            return scenario(
+                both[0],
+                strategies=both,
+                replications=4,
+                cluster=played,
+                network=network,
+                problem={"kind": "timing", "size": 2e7},
+                workload={"batch_size": 1, "optimizer": None},
+                stop={"global_steps": 300},
+            )
+
+        result = simulation.simulate(made(0.105))
+        assert result.replications == 1
+        assert result.notes[0] == (
+            "Nothing in these runs is random, so each strategy was run once, not 4 times. "
+            "Async PS (none) is not exact: recorded times meet in queues, where a nanosecond "
+            "decides who is first; times 1 ns off move rates by some 0.4 %."
+        )
+        assert ", exact" not in render(report(result), "markdown")
+        assert "1 replication of each (nothing is random)" in describe(result.scenario)[0]
+        alone = scenario(
+            {"kind": "on_write"}, cluster={"compute": PLAYED}, stop={"global_steps": 8}
+        )
+        assert simulation.simulate(alone).notes[0].startswith("Exact: nothing in these runs")
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))

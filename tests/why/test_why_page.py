@@ -17,6 +17,7 @@ from varsim.report.plots.why import PLOT, draw, legend, seconds, title
 from varsim.report.render import render
 from varsim.report.why import report
 from varsim.report.words import why as words
+from varsim.report.words.chain import chain
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.verdict import CLOSE, EQUAL
@@ -119,7 +120,7 @@ class TestTheAnswer:
             network={"bandwidth": 400.0, "latency": 0.0, "sharing": "fair"},
             stop={"time": 4.0},
         )
-        assert said in words.chain(told(made))
+        assert said in chain(told(made))
 
     def test_of_who_computes_all_the_time(self) -> None:
         assert words.answer(told(scenario({"kind": "single"}))) == (
@@ -201,10 +202,29 @@ class TestTheChain:
         made = timed(
             {"kind": "sync_replicas", "replicas_to_aggregate": 3}, stop={"global_steps": 1}
         )
-        assert words.chain(told(made)) == (
+        assert chain(told(made)) == (
             "What a typical step waits for (step 1, 500 ms): worker 2 waits for the server's port "
             "to read 200 ms -> reads the variables 100 ms -> computes 100 ms -> pushes its "
             "gradient 100 ms."
+        )
+
+    def test_layers_that_are_gathered_one_by_one_are_counted_not_listed(self) -> None:
+        # 40 layers of 1 MB: each is gathered before the forward pass, and again before the backward
+        # pass, in which its gradient is scattered. A half goes to the other rank, 0.5 ms. Computing
+        # takes 33.3 ms forward and 66.7 ms back, 1.67 ms a layer: the first of which is before any
+        # scatter.
+        layers = tuple({"backward": 1.0, "size": 1e6} for _ in range(40))
+        made = timed(
+            {"kind": "on_write", "sharding": "parameters", "bucketing": "layers"},
+            problem={"kind": "timing"},
+            workload={"batch_size": 1, "optimizer": None, "layers": layers},
+            cluster={"workers": 2},
+            stop={"global_steps": 1},
+        )
+        assert chain(told(made)) == (
+            "What a typical step waits for (step 1, 160 ms): 41 x all-gather (20.5 ms in all) and "
+            "41 x computing (35 ms in all) -> 40 x reduce-scatter (20 ms in all), 39 x all-gather "
+            "(19.5 ms in all) and 39 x computing (65 ms in all)."
         )
 
     def test_buckets_one_after_the_other_are_told_as_one(self) -> None:
@@ -216,10 +236,10 @@ class TestTheChain:
             cluster={"compute": {"kind": "uniform", "low": 0.09, "high": 0.11}},
             network={"bandwidth": 1e8, "latency": 0.001},
         )
-        chain = words.chain(told(made))
-        assert "all-reduce" in chain
-        assert not re.search("all-reduce [^>]* -> all-reduce", chain)
-        spans = re.findall(r"([0-9.]+) ms", chain)
+        said = chain(told(made))
+        assert "all-reduce" in said
+        assert not re.search("all-reduce [^>]* -> all-reduce", said)
+        spans = re.findall(r"([0-9.]+) ms", said)
         assert float(spans[0]) == pytest.approx(sum(map(float, spans[1:])), rel=0.01)
 
     def test_names_who_comes_last(self) -> None:

@@ -129,4 +129,5 @@ def _in_float32(rule: Optimizer) -> Optimizer:
 
 
 def _apply(context: Context, copy: Component, gradient: Tensor) -> None:
-    copy.variable.apply(copy.index, gradient.array)
+    with np.errstate(all="ignore"):  # 0/0 is NaN, as in TensorFlow
+        copy.variable.apply(copy.index, gradient.array)

@@ -26,6 +26,7 @@ from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
 from varsim.report.words.cost import headings
 from varsim.report.words.notes import notes as notes
+from varsim.report.words.notes import replayed
 from varsim.report.words.phrases import DOT, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
@@ -333,7 +334,7 @@ def _setting(result: "Result") -> str:
 def _exact(result: "Result") -> bool:
     """Whether there is one replication, as others would be the same."""
     every = all(result.exact(strategy, "final_loss") for strategy in result.strategies)
-    return result.replications == 1 and every
+    return result.replications == 1 and every and not replayed(result, "final_loss")
 
 
 def _over(result: "Result") -> str:

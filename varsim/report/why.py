@@ -11,6 +11,7 @@ from varsim.report.report import Block, Figure, Media, Report, Row, Source, Tabl
 from varsim.report.words import life
 from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
+from varsim.report.words.chain import chain
 from varsim.report.words.memory import misfit
 from varsim.report.words.names import title
 from varsim.scenario.provenance import MADE_BY, provenance
@@ -126,7 +127,7 @@ def paragraphs(account: "Account") -> list[str]:
         return []
     said = [
         words.bottleneck(account),
-        words.chain(account),
+        chain(account),
         f"{words.spent(account)} {words.straggling(account)}".strip(),
         words.overlap(account),
         words.slower(account),

@@ -165,7 +165,8 @@ class Reporting(Model):
     """How results are read; nothing here changes a run.
 
     `equal_within`: alternatives that surely differ by no more than this share are called
-    practically equal, and none that leads by less is called the best. `measure_after`: rates and
+    practically equal, and none whose lead is less on average is called the best; of one that is,
+    being ahead is sure, not by how much. `measure_after`: rates and
     shares (of updates, gradients, examples, the time split, wasted compute; times of steps and
     iterations), and the staleness and age of gradients, are measured from this moment of a run to
     its end, 0 s: over all of it. Left out: between whole rounds of all workers, from the end of the

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from varsim.cluster.description import Cluster
 from varsim.cluster.mortality import Served
 from varsim.strategies import Strategy
+from varsim.values.distributions import Distribution
+from varsim.values.measured_times import MeasuredTimes
 
 
 def served(strategies: Sequence[Strategy]) -> Served:
@@ -19,6 +22,19 @@ def served(strategies: Sequence[Strategy]) -> Served:
 def reduces_meanwhile(strategy: Strategy) -> bool:
     """Whether workers send each other gradients while they compute."""
     return strategy.overlaps and strategy.sends[:2] == ("gradients", "workers")
+
+
+def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
+    """Whether recorded compute times meet in queues, where a nanosecond decides who is first.
+
+    Every such run is the same, but its numbers are no exact answer (`caution.to_the_ns`).
+    """
+    queues = strategy.uses_servers and strategy.workers(cluster) > 1
+    return queues and cluster.compute is not None and _is_played(cluster.compute)
+
+
+def _is_played(law: Distribution) -> bool:
+    return isinstance(law, MeasuredTimes) or any(map(_is_played, law.parts()))
 
 
 def overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:

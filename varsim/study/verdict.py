@@ -12,7 +12,8 @@ margins):
     anything else                                         too close to call
     one replication, unless nothing is random             not to be told
 
-So a lead that is called one is sure, and large enough to matter. Of k alternatives the one that
+So a lead that is called one is surely there, and large enough to matter on average: that it is
+surely so large is not said. Of k alternatives the one that
 came out best had k - 1 chances to be lucky. Each interval of the best and another is therefore of
 the level 1 - 0.05 / (k - 1) (Bonferroni): with 95 % certainty none that is called worse than the
 best is the true best, as in selection of subsets with the best (Hsu, Multiple Comparisons, 1996,

@@ -257,6 +257,18 @@ class TestNumbersThatKerasKeepsInFloat32:
         got = self.step(Adam(learning_rate=0.5))
         assert got == pytest.approx(0.5 * sum(steps), rel=1e-12)
 
+    def test_what_is_0_by_0_is_nan_as_in_tensorflow(self) -> None:
+        """In float16 epsilon is 0, and so are m and v of a gradient of 0; warnings are errors."""
+        strategy = DefaultStrategy()
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.array(1.0, np.float16)))
+        rule = Adam(learning_rate=0.5, epsilon=1e-8)
+        optimizer = finish(DistributedOptimizer.create(strategy, rule))
+        pairs = [(tensor(0.0, np.float16), variable)]
+        finish(
+            strategy.run(DEFAULT_CONTEXT, lambda context: optimizer.apply_gradients(context, pairs))
+        )
+        assert np.isnan(variable.value)
+
     def test_an_optimizer_makes_no_steps_of_integers(self) -> None:
         strategy = DefaultStrategy()
         variable = finish(strategy.create(DEFAULT_CONTEXT, np.array(0)))

@@ -1,13 +1,14 @@
 """What misleads about compute times: guesses, and workers in step."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.recovery import in_run
 from varsim.report.words.life import new_at_first
 from varsim.report.words.phrases import capital, digits, joined
+from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.speeds import SPEEDS, result_at
@@ -53,6 +54,23 @@ def contradicted(scenario: Scenario) -> str:
     device = scenario.cluster.device
     said = "" if device is None else device.contradicted(scenario.workload)
     return f"The {said}" if said else ""
+
+
+def to_the_ns(names: Sequence[str]) -> str:
+    """That recorded times in queues make no exact numbers, of whom."""
+    are = "is" if len(names) == 1 else "are"
+    return (
+        f"{capital(joined(list(names)))} {are} not exact: recorded times meet in queues, where a "
+        "nanosecond decides who is first; times 1 ns off move rates by some 0.4 %."
+    )
+
+
+def once(scenario: Scenario) -> str:
+    """What is said of numbers of the only strategy of a scenario in which nothing is random."""
+    (strategy,) = scenario.strategies
+    if replays_in_queues(strategy, scenario.cluster_of(strategy)):
+        return f"Nothing random affects these numbers. {to_the_ns([strategy.mention])}"
+    return "Nothing random affects these numbers: they are exact, from one run."
 
 
 def two_points(scenario: Scenario) -> str:

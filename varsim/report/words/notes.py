@@ -15,6 +15,7 @@ from varsim.report.words.caution import (
     guessed,
     in_vain,
     marching,
+    to_the_ns,
     two_points,
     unsettled,
 )
@@ -22,6 +23,7 @@ from varsim.report.words.memory import memory
 from varsim.report.words.names import heading, mention
 from varsim.report.words.phrases import capital, digits, joined, margin, time
 from varsim.report.words.scenario import equal_examples
+from varsim.scenario.together import replays_in_queues
 from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
 _MOST_EVENTS = 6
+_EXACT_TIMES = "Times are exact: nothing random affects them."
 # In a few steps a loss may grow so many times at a rate that is right.
 _ASTRAY = 10.0
 
@@ -121,19 +124,33 @@ def _compute(result: "Result") -> Iterator[str]:
 
 def _intervals(result: "Result") -> str:
     exact = [name for name in result.strategies if result.exact(name, "final_loss")]
+    queued = replayed(result, "examples_per_s")
+    but = f" {to_the_ns(queued)}" if queued else ""
     if result.replications > 1:
         said = f"{margin(result.replications)}."
-        if not exact:
-            return said
-        names = joined([mention(result.scenario, name) for name in exact])
-        return f"{said} Exact, from one run: {names}; nothing there is random."
+        named = [mention(result.scenario, name) for name in exact]
+        if sure := [name for name in named if name not in queued]:
+            said += f" Exact, from one run: {joined(sure)}; nothing there is random."
+        return said + but
     if len(exact) == len(result.strategies):
         asked = result.scenario.replications
         instead = f", not {asked} times" if asked > 1 else ""
-        return f"Exact: nothing in these runs is random, so each strategy was run once{instead}."
+        once = f"nothing in these runs is random, so each strategy was run once{instead}."
+        return capital(once) + but if queued else f"Exact: {once}"
     if all(result.exact(strategy, "examples_per_s") for strategy in result.strategies):
-        return "Times are exact: nothing random affects them. Losses are from one replication."
+        times = "Nothing random affects times." if queued else _EXACT_TIMES
+        return f"{times} Losses are from one replication.{but}"
     return "One replication, so no intervals; --set replications=5 shows how sure this is."
+
+
+def replayed(result: "Result", metric: str) -> list[str]:
+    """Who plays recorded times in queues, of those in whose metric nothing is random."""
+    return [
+        one.mention
+        for one in result.scenario.strategies
+        if result.exact(one.label, metric)
+        and replays_in_queues(one, result.scenario.cluster_of(one))
+    ]
 
 
 def _events(result: "Result") -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from varsim.cluster.recovery import in_run
-from varsim.report.words.caution import SPEED_WORDS, contradicted, guess_again, guess_said
+from varsim.report.words.caution import SPEED_WORDS, contradicted, guess_again, guess_said, once
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, lasting, plus_minus, time
@@ -230,7 +230,8 @@ def _margins(plan: Plan, best: Standing) -> list[str]:
 def _checked(plan: Plan) -> list[str]:
     check = plan.found.check
     if check is None:
-        return ["Nothing random affects these numbers: they are exact, from one run."]
+        assert plan.found.answer is not None
+        return [once(plan.found.answer.cell.case.scenario)]
     seed = check.cell.point.scenario.seed
     text = f"Run {check.replications} times with fresh seeds (seed {seed})"
     reached = [f"{amount(one.target, one.mean)} ({_spare(one)})" for one in check.judgements]

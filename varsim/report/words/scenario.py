@@ -11,6 +11,7 @@ from varsim.cluster.updating import ServerUpdate
 from varsim.report.words import failures
 from varsim.report.words.table import most_time
 from varsim.scenario.targets import Prices
+from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning
@@ -28,7 +29,9 @@ def describe(scenario: Scenario) -> list[str]:
     """The resolved scenario, one statement per line."""
     cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
     often = max(runs_made(scenario, one) for one in scenario.strategies)
-    exact = " (exact)" if often < scenario.replications else ""
+    queued = any(replays_in_queues(one, scenario.cluster_of(one)) for one in scenario.strategies)
+    once = " (nothing is random)" if queued else " (exact)"
+    exact = once if often < scenario.replications else ""
     if exact and scenario.failures is not None and scenario.failures.is_random:
         often, exact = scenario.replications, " (steps exact)"
     lines = [

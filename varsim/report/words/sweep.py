@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
-from varsim.report.words.caution import contradicted, guessed, in_vain, marching
+from varsim.report.words.caution import contradicted, guessed, in_vain, marching, to_the_ns
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import (
@@ -85,7 +85,10 @@ def notes(table: Table) -> list[str]:
             f"In {len(wide)} of {len(table.rows)} rows the interval of {_steered(wide)} is wider "
             f"than ± {share} after {table.sweep.most_replications} replications."
         )
-    exact = [row for row in rows if not row.random[1]]
+    once = [row for row in rows if not row.random[1]]
+    exact = [row for row in once if not table.replays(row)]
+    if queued := [table.strategy(row.strategy).mention for row in once if table.replays(row)]:
+        found.append(to_the_ns(list(dict.fromkeys(queued))))
     if exact:
         which = f"{len(exact)} rows are exact"
         if len(exact) in (1, len(table.rows)):
@@ -239,7 +242,8 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
         found[million] = plus_minus(of["cost_per_million_examples"])
     if row.scaling:
         found["efficiency"] = plus_minus(row.scaling["efficiency_fraction"], 100, "%")
-    found["replications"] = str(row.replications) + ("" if row.random[1] else " (exact)")
+    exact = not row.random[1] and not table.replays(row)
+    found["replications"] = str(row.replications) + " (exact)" * exact
     return found
 
 

@@ -1,7 +1,6 @@
 """Why a strategy is as slow as it is, in sentences that a planner can act on."""
 
 import math
-from collections.abc import Iterator
 from typing import Final
 
 from varsim.report.words.names import mention
@@ -15,16 +14,13 @@ from varsim.report.words.resources import (
     percent,
     ports,
     resource,
-    verb,
     workers,
 )
-from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
 from varsim.study.stragglers import stragglers
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.study.why.account import NEGLIGIBLE, Account, Why
 from varsim.study.why.idle import MOST_GRADIENTS, Idle
-from varsim.study.why.path import SERVER, Path
 from varsim.study.why.rerun import Gain, Part
 from varsim.study.why.resources import busiest
 from varsim.units import format_seconds
@@ -122,18 +118,6 @@ def cause(account: Account, part: Part) -> str:
         which = f" (the busiest: {resource(most)}, {busy(most)})" if most and known else ""
         return f"the bandwidth of the {_others(account)}links{which}"
     return {"variance": "compute times that vary"}.get(part.key, part.cause)
-
-
-def chain(account: Account) -> str:
-    """The typical step, piece by piece: who did what for how long."""
-    path = account.typical
-    length = format_seconds(path.length / NANOSECONDS)
-    if account.asynchronous:
-        who = f"worker {path.pieces[0].worker}'s iteration {path.number}"
-        begin = f"A typical iteration ({who}, {length}):"
-    else:
-        begin = f"What a typical step waits for (step {path.number}, {length}):"
-    return f"{begin} {' -> '.join(_links_of(account, path))}."
 
 
 def spent(account: Account) -> str:
@@ -393,28 +377,6 @@ def _factor(account: Account, gain: Gain) -> str:
         return "as fast as now"
     text = faster(gain.speedup).replace("x", " times as fast", 1)
     return f"{text}, {said}" if said in (CLOSE, EQUAL) else text
-
-
-def _links_of(account: Account, path: Path) -> Iterator[str]:
-    """The pieces in words; a worker is named where it changes, what all do is told once."""
-    pieces = path.pieces
-    worker = pieces[0].worker if account.asynchronous else None
-    index = 0
-    while index < len(pieces):
-        piece = pieces[index]
-        index += 1
-        end = piece.end
-        moved = ("read", "write") if account.shards else () if account.servers else ("write",)
-        by_all = piece.activity in (SERVER, *moved)
-        while by_all and index < len(pieces) and pieces[index].activity == piece.activity:
-            end = pieces[index].end
-            index += 1
-        later = pieces[index].activity if index < len(pieces) else ""
-        said = verb(account, piece, later)
-        if piece.worker != worker and not by_all:
-            said = f"worker {piece.worker} {said}"
-            worker = piece.worker
-        yield f"{said} {format_seconds((end - piece.start) / NANOSECONDS)}"
 
 
 def _march(account: Account) -> bool:

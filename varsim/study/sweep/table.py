@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
+from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.strategies import Strategy, families
 from varsim.study.cost import COSTS
@@ -104,6 +105,12 @@ class Table(Shown):
         points = self.sweep.points
         every = families(one for each in points for one in each.scenario.strategies)
         return {label: every[label] for label in self.strategies}
+
+    def replays(self, row: Row) -> bool:
+        """Whether recorded times meet in queues in a row: it repeats, but is no exact answer."""
+        scenario = self.sweep.points[row.point].scenario
+        strategy = scenario.strategy(row.strategy)
+        return replays_in_queues(strategy, scenario.cluster_of(strategy))
 
     def strategy(self, label: str) -> Strategy:
         """The strategy of this label, as it is where it is first run."""
