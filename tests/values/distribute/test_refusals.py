@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from test_refusal_messages import CATEGORIES
 
 from varsim.distribute.all_reduce import NcclAllReduce
 from varsim.distribute.central import CentralStorageStrategy, DefaultStrategy, create_without_scope
@@ -26,6 +25,20 @@ from varsim.values.operation import (
     finish_together,
 )
 from varsim.values.variable import Aggregation, Synchronization
+
+# The reasons that the recorded cases of TensorFlow's variables know (their README, "Categories").
+CATEGORIES = {
+    *("synchronization_none", "mean_of_non_float", "invalid_synchronization"),
+    *("invalid_aggregation", "aggregation_required", "no_reduce_op", "same_value_sum"),
+    *("sum_cross_replica_add", "sum_cross_replica_sub", "shape_mismatch", "dtype_mismatch"),
+    *("dtype_unsupported", "axis_range", "gather_rank", "wrong_context", "mixed_strategies"),
+    *("merge_call_mismatch", "aggregate_read_unsupported", "scatter_unsupported", "batch_mixed"),
+    *("colocate", "destination", "not_a_reduce_op", "args_not_a_sequence", "invalid_option"),
+    *("devices_undefined", "not_implemented", "algorithm_needs_gpu", "assertion"),
+    *("literal_attribute", "per_replica_operand"),
+    # What they have no name for (UNKNOWN): what becomes no tensor.
+    "not_a_tensor",
+}
 
 TWO = [Device(number=0), Device(number=1)]
 TWO_MIRRORED = MirroredStrategy(TWO)
