@@ -5,7 +5,8 @@ import os
 import pickle
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,6 @@ from building import (
     APPLIED,
     DROPPED,
     MS,
-    PARTLY,
     PENDING,
     assert_same,
     computed_until,
@@ -29,11 +29,12 @@ from building import (
     slow,
     span_rows,
 )
+from invariants.checking import problems
 
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
+from varsim.strategies import STRATEGIES, Strategy
 from varsim.study.simulation import Run, run_one, simulate
 
 # More of the same kinds, where settings change what happens.
@@ -139,183 +140,125 @@ def traced(name: str, variant: str) -> Trace:
     return run_one(Run(made(name, variant), 0, 0))
 
 
-def has_servers(name: str) -> bool:
-    return declared(ALL[name]).uses_servers
-
-
 @every_variant
 @every_strategy
-class TestInvariants:
-    @pytest.fixture
-    def trace(self, name: str, variant: str) -> Trace:
-        return traced(name, variant)
+def test_every_run_keeps_what_it_must(name: str, variant: str) -> None:
+    trace, what = traced(name, variant), made(name, variant)
+    assert [*problems(what, 0, trace), *ends(trace, VARIANTS[variant]["stop"])] == []
+    assert trace.strategy == ALL[name]["kind"]
+    assert [*gradients(trace, declared(ALL[name])), *bytes_moved(trace, what)] == []
 
-    def test_it_ends_when_the_stop_rule_says(self, trace: Trace, name: str, variant: str) -> None:
-        ((rule, value),) = VARIANTS[variant]["stop"].items()
-        assert trace.stopped_by == rule
-        assert trace.strategy == ALL[name]["kind"]
-        if rule == "time":
-            assert trace.end == round(value * 1e9)
-            assert trace.global_step > 3
-        else:
-            assert trace.global_step == value
-            assert trace.end == trace.steps[-1]
-
-    def test_the_global_step_rises_by_one(self, trace: Trace, **_: Any) -> None:
-        assert len(trace.steps) == trace.global_step
-        assert (np.diff(trace.steps) >= 0).all()
-        assert trace.steps[-1] <= trace.end
-        times = [row.time for row in trace.evaluations]
-        assert times[0] == 0
-        assert times == sorted(times)
-        for row in trace.evaluations:
-            before = int((trace.steps < row.time).sum())
-            assert before <= row.global_step <= int((trace.steps <= row.time).sum())
-        assert trace.evaluations[-1].global_step == trace.global_step
-
-    def test_every_gradient_has_exactly_one_end(self, trace: Trace, **_: Any) -> None:
-        rows = gradient_rows(trace)
-        for row in rows:
-            expected = {trace.variables: APPLIED, 0: DROPPED}.get(row.parts_applied, PARTLY)
-            if row.outcome == PENDING:
-                assert (row.applied, row.applied_step) == (-1, -1)
-                assert row.parts_applied < trace.variables
-            else:
-                assert row.outcome == expected
-        ends = [row.applied for row in rows if row.outcome != PENDING]
-        assert ends == sorted(ends), "rows are in the order of their end"
-
-    def test_a_worker_produces_its_gradients_one_by_one(
-        self, trace: Trace, name: str, **_: Any
-    ) -> None:
-        for worker in range(trace.workers):
-            rows = sorted(
-                (row for row in gradient_rows(trace) if row.worker == worker),
-                key=lambda row: row.iteration,
-            )
-            assert [row.iteration for row in rows] == list(range(len(rows)))
-            assert len(rows) >= 1
-            for row in rows:
-                assert 0 <= row.read <= row.compute_start < computed_until(row) <= trace.end
-                assert row.arrived == -1 or row.computed <= row.arrived <= trace.end
-                abandoned = declared(ALL[name]).gives_up and row.outcome == DROPPED
-                if row.outcome != PENDING and not abandoned:
-                    assert 0 <= row.computed <= row.arrived <= row.applied <= trace.end
-            # In K-batch-sync what was read is kept until an update; micro-batches share a read.
-            several = name == "k_batch_sync" or declared(ALL[name]).round.micro_batches > 1
-            for one, other in pairwise(rows):
-                keeps = several and one.read == other.read
-                assert computed_until(one) <= (other.compute_start if keeps else other.read)
-
-    def test_staleness_counts_the_steps_in_between(self, trace: Trace, name: str, **_: Any) -> None:
-        strategy = declared(ALL[name])
-        copies, each = strategy.updates_copies, strategy.round.micro_batches
-        # Of copies that others change as well, more than a worker's own steps are counted.
-        alone = strategy.sends.to != "neighbours" or strategy.round.of != "iteration"
-        for row in gradient_rows(trace):
-            if copies:
-                assert row.read_step == row.iteration // each or (not alone and row.read_step > 0)
-            else:
-                # Steps counted at the instant of the read may be in it or not.
-                assert (trace.steps < row.read).sum() <= row.read_step
-                assert row.read_step <= (trace.steps <= row.read).sum()
-            if row.outcome == PENDING:
-                continue
-            assert row.applied_step >= row.read_step
-            if copies:
-                assert row.applied_step == row.read_step or not alone
-            else:
-                assert (trace.steps < row.applied).sum() <= row.applied_step
-                assert row.applied_step <= (trace.steps <= row.applied).sum()
-
-    def test_spans_tile_each_life_and_computing_is_computing(self, trace: Trace, **_: Any) -> None:
-        for worker in range(trace.workers):
-            spans = span_rows(trace, worker)
-            assert spans[0].start == 0
-            assert spans[-1].end == trace.end
-            for one, other in pairwise(spans):
-                assert one.start < one.end == other.start
-            computing = [
-                (span.start, span.end, span.iteration)
-                for span in spans
-                if span.phase == Phase.COMPUTE
-            ]
-            computed = sorted(
-                (row.compute_start, computed_until(row), row.iteration)
-                for row in gradient_rows(trace)
-                if row.worker == worker
-            )
-            # The last may still be computing as the run ends.
-            assert computing[: len(computed)] == computed
-            assert len(computing) <= len(computed) + 1
-            if len(computing) > len(computed):
-                assert computing[-1][1:] == (trace.end, len(computed))
-
-    def test_what_leaves_a_link_enters_another(self, trace: Trace, name: str, variant: str) -> None:
-        """But for what is under way: first come, a message starts on one link before the next.
-
-        Of each worker that is a read or a push, and one more that it gave up.
-        """
-        size = made(name, variant).workload.size()
-        under_way = 0 if variant == "fair" else 2 * trace.workers * size
-        moved = {
-            (side, way): sum(
-                link.moved
-                for link in trace.links
-                if link.name.startswith(side) and link.name.endswith(way)
-            )
-            for side in ("worker", "ps")
-            for way in ("up", "down")
-        }
-        if has_servers(name):
-            for one, other in (("worker", "ps"), ("ps", "worker")):
-                received = pytest.approx(moved[other, "down"], rel=1e-12, abs=under_way)
-                assert moved[one, "up"] == received
-            assert moved["ps", "down"] > 0
-        else:
-            behind = under_way if declared(ALL[name]).sends.to == "neighbours" else 0
-            down = pytest.approx(moved["worker", "down"], rel=1e-12, abs=behind)
-            assert moved["worker", "up"] == down
-            assert moved["ps", "up"] == moved["ps", "down"] == 0
-
-    def test_no_link_carries_more_than_it_can(self, trace: Trace, **_: Any) -> None:
-        for link in trace.links:
-            capacity = link.bandwidth * trace.end / 1e9
-            assert link.moved <= capacity * (1 + 1e-9), link
-
-    def test_gradients_are_worked_out_for_a_reason(self, trace: Trace, **_: Any) -> None:
-        used = [row for row in gradient_rows(trace) if row.parts_applied]
-        assert trace.gradients_aggregated == sum(row.outcome != PENDING for row in used)
-        assert trace.gradients_evaluated >= len(used)
-        # What is being computed as the run ends may have been worked out ahead.
-        assert trace.gradients_evaluated <= len(used) + trace.workers
-
-    def test_examples_are_those_of_applied_gradients(self, trace: Trace, **_: Any) -> None:
-        share = sum(
-            row.parts_applied / trace.variables
-            for row in gradient_rows(trace)
-            if row.outcome != PENDING and row.applied <= trace.evaluations[-1].time
-        )
-        assert trace.evaluations[-1].examples == round(share * trace.batch_size)
-
-
-@every_variant
-@every_strategy
-def test_it_repeats_exactly(name: str, variant: str) -> None:
-    trace, again = traced(name, variant), made(name, variant)
-    assert_same(trace, run_one(Run(again, 0, 0)))
-    other = run_one(Run(again.model_copy(update={"seed": 1}), 0, 0))
-    assert not np.array_equal(trace.steps, other.steps)
-    assert not np.array_equal(trace.steps, run_one(Run(again, 0, 1)).steps)
-
-
-@every_variant
-@every_strategy
-def test_laziness_changes_nothing(name: str, variant: str) -> None:
-    eager = run_one(Run(made(name, variant), 0, 0), lazy=False)
+    assert_same(trace, run_one(Run(what, 0, 0)))
+    eager = run_one(Run(what, 0, 0), lazy=False)
     # How many were worked out may differ: eagerly, none is before it is needed.
     assert eager.gradients_evaluated == sum(row.parts_applied > 0 for row in gradient_rows(eager))
-    assert_same(traced(name, variant), eager, but=("gradients_evaluated",))
+    assert_same(trace, eager, but=("gradients_evaluated",))
+    other = run_one(Run(what.model_copy(update={"seed": 1}), 0, 0))
+    assert not np.array_equal(trace.steps, other.steps)
+    assert not np.array_equal(trace.steps, run_one(Run(what, 0, 1)).steps)
+
+
+def ends(trace: Trace, stop: dict[str, float]) -> Iterator[str]:
+    """What is wrong with how it ends, and with what is evaluated."""
+    ((rule, value),) = stop.items()
+    if trace.stopped_by != rule or (trace.end != round(value * 1e9) if rule == "time" else False):
+        yield f"ended at {trace.end} by {trace.stopped_by}"
+    if rule == "global_steps" and (trace.global_step, trace.end) != (value, trace.steps[-1]):
+        yield f"{trace.global_step} steps until {trace.end}"
+    times = [row.time for row in trace.evaluations]
+    if times[0] != 0 or times != sorted(times) or trace.steps[-1] > trace.end:
+        yield f"evaluated at {times}"
+    for row in trace.evaluations:
+        least, most = np.searchsorted(trace.steps, [row.time, row.time + 1])
+        if not least <= row.global_step <= most:
+            yield f"{row} after {least} to {most} steps"
+    last = trace.evaluations[-1]
+    shares = [
+        row.parts_applied / trace.variables
+        for row in gradient_rows(trace)
+        if row.outcome != PENDING and row.applied <= last.time
+    ]
+    if (last.global_step, last.examples) != (
+        trace.global_step,
+        round(sum(shares) * trace.batch_size),
+    ):
+        yield f"ends with {last}"
+
+
+def gradients(trace: Trace, strategy: Strategy) -> Iterator[str]:
+    """What is wrong with when gradients are read, computed and applied, and how old they are."""
+    rows = gradient_rows(trace)
+    applied = [row.applied for row in rows if row.outcome != PENDING]
+    if applied != sorted(applied):
+        yield "rows are not in the order of their end"
+    # In K-batch-sync what was read is kept until an update; micro-batches share a read.
+    several = strategy.kind == "k_batch_sync" or strategy.round.micro_batches > 1
+    copies, each = strategy.updates_copies, strategy.round.micro_batches
+    # Of copies that others change as well, more than a worker's own steps are counted.
+    alone = strategy.sends.to != "neighbours" or strategy.round.of != "iteration"
+    for worker in range(trace.workers):
+        own = sorted((row for row in rows if row.worker == worker), key=lambda row: row.iteration)
+        if [row.iteration for row in own] != list(range(max(len(own), 1))):
+            yield f"worker {worker} made {own}"
+        for one, other in pairwise(own):
+            keeps = several and one.read == other.read
+            if computed_until(one) > (other.compute_start if keeps else other.read):
+                yield f"two at once: {one}, {other}"
+        computed = [(row.compute_start, computed_until(row), row.iteration) for row in own]
+        computing = [
+            (span.start, span.end, span.iteration)
+            for span in span_rows(trace, worker)
+            if span.phase == Phase.COMPUTE
+        ]
+        # The last may still be computing as the run ends.
+        last = [(start, trace.end, len(own)) for start, *_ in computing[len(own) : len(own) + 1]]
+        if computing != computed + last:
+            yield f"worker {worker} computed {computed} and was computing {computing}"
+    for row in rows:
+        ended = row.outcome != PENDING
+        given_up = strategy.gives_up and row.outcome == DROPPED
+        if ended and not given_up and not 0 <= row.computed <= row.arrived <= row.applied:
+            yield f"ended before it arrived: {row}"
+        if ended and not 0 <= row.applied <= trace.end:
+            yield f"ended at no time: {row}"
+        if copies:
+            age = row.applied_step - row.read_step
+            if alone and (row.read_step != row.iteration // each or (ended and age != 0)):
+                yield f"not its own step: {row}"
+        elif ended:
+            least, most = np.searchsorted(trace.steps, [row.applied, row.applied + 1])
+            if not least <= row.applied_step <= most:
+                yield f"applied after {least} to {most} steps: {row}"
+    used = [row for row in rows if row.parts_applied]
+    if trace.gradients_aggregated != sum(row.outcome != PENDING for row in used):
+        yield f"{trace.gradients_aggregated} aggregated"
+    # What is being computed as the run ends may have been worked out ahead.
+    if not len(used) <= trace.gradients_evaluated <= len(used) + trace.workers:
+        yield f"{trace.gradients_evaluated} evaluated for {len(used)}"
+
+
+def bytes_moved(trace: Trace, what: Scenario) -> Iterator[str]:
+    """What leaves a link enters another, but for what is under way.
+
+    First come, a message starts on one link before the next. Of each worker that is a read or a
+    push, and one more that it gave up.
+    """
+    (strategy,) = what.strategies
+    fair = what.cluster.network.sharing == "fair"
+    under_way = 0 if fair else 2 * trace.workers * what.workload.size()
+    moved: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for link in trace.links:
+        moved[link.name.split()[0], link.name.split()[-1]] += link.moved
+    pairs = [("worker", "ps"), ("ps", "worker")]
+    if not strategy.uses_servers:
+        pairs = [("worker", "worker"), ("ps", "ps")]
+        under_way *= strategy.sends.to == "neighbours"
+    for one, other in pairs:
+        up, down = moved[one, "up"], moved[other, "down"]
+        if up != pytest.approx(down, rel=1e-12, abs=under_way):
+            yield f"{up} bytes leave {one}, {down} come to {other}"
+    if (moved["ps", "down"] > 0) != strategy.uses_servers:
+        yield f"{moved} bytes"
 
 
 @every_strategy
