@@ -16,8 +16,8 @@ from varsim.report.words.scenario import beginnings, describe, step
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study import simulation
+from varsim.study.amount import gradients
 from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
-from varsim.study.effort import effort
 from varsim.study.measure import ACTIVITIES
 from varsim.study.result import Result as Finding
 from varsim.values.problem import Quadratic
@@ -228,7 +228,7 @@ class TestStandstill:
         lines = beginnings([found])
         assert lines[0] == "  mirrored all-reduce (on_write)  deadlocked at 300 ms"
         assert any("worker 1" in line for line in lines[1:])
-        assert effort(made, rates([found])).gradients < 10
+        assert gradients(made, rates([found])) < 10
 
     def test_without_tokens(self) -> None:
         strategy = {
@@ -243,7 +243,7 @@ class TestStandstill:
         assert len(lines) > 1
 
 
-class TestEffort:
+class TestGradients:
     @pytest.mark.parametrize(
         ("strategy", "each"),
         [
@@ -264,12 +264,12 @@ class TestEffort:
     ) -> None:
         law = {"compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}
         made = scenario(strategy, cluster={"workers": 4, **law}, stop={"global_steps": 50})
-        assert effort(made).gradients == 50 * each
+        assert gradients(made) == 50 * each
         (trace,) = simulation.simulate(made).traces
         assert len(trace.gradients) == pytest.approx(50 * each, rel=0.1)
         examples = 50 * made.strategies[0].gradients_per_update(made.cluster)
         counted = scenario(strategy, cluster={"workers": 4, **law}, stop={"examples": examples})
-        assert effort(counted).gradients == 50 * each
+        assert gradients(counted) == 50 * each
 
     @pytest.mark.parametrize(
         "strategy",
@@ -295,15 +295,15 @@ class TestEffort:
             stop={"time": 20.0},
         )
         computed = len(simulation.simulate(made).traces[0].gradients)
-        assert effort(made).gradients == pytest.approx(computed, rel=0.05)
-        assert effort(made, rates(begin(made))).gradients == pytest.approx(computed, rel=0.05)
+        assert gradients(made) == pytest.approx(computed, rel=0.05)
+        assert gradients(made, rates(begin(made))) == pytest.approx(computed, rel=0.05)
 
     def test_where_time_ends_a_run_they_are_bounded_then_measured(self) -> None:
         wires = {**CHANGES, "network": {**WIRE, "bandwidth": 1e4}, "stop": {"time": 500.0}}
         made = scenario({"kind": "none"}, **wires)
         computed = len(simulation.simulate(made).traces[0].gradients)
-        assert effort(made).gradients == pytest.approx(500 * (30 + 10 / 3))
-        assert effort(made, rates(begin(made))).gradients == pytest.approx(computed, rel=0.15)
+        assert gradients(made) == pytest.approx(500 * (30 + 10 / 3))
+        assert gradients(made, rates(begin(made))) == pytest.approx(computed, rel=0.15)
 
 
 class TestCommand:
@@ -322,9 +322,9 @@ class TestCommand:
             "  sync PS (sync_replicas)         218 ms a step (mean of 21 updates): compute 51 %, "
             "token 19 %, write 15 %, rest 15 %",
             "",
-            "Running it takes about 183 MB of memory (28,426 gradients).",
+            "Running it computes about 28,426 gradients.",
         ]
-        assert done.stderr.startswith("varsim: on this machine all runs together take about ")
+        assert done.stderr == ""
         assert check(QUICKSTART).stdout == done.stdout
 
     def test_its_answer_is_that_of_the_run(self) -> None:
@@ -361,16 +361,14 @@ class TestCommand:
     @pytest.mark.parametrize(
         "block", ["sweep: {cluster.workers: [2, 4, 8]}", PLAN], ids=["sweep", "plan"]
     )
-    def test_of_many_scenarios_it_foresees_by_some_of_their_beginnings(
-        self, tmp_path: Path, block: str
-    ) -> None:
+    def test_the_gradients_of_many_scenarios_are_bounded(self, tmp_path: Path, block: str) -> None:
         """Workers who could compute 10 gradients a second take turns at the server: 2 s each."""
         file = tmp_path / "many.yaml"
         file.write_text(MANY + block)
         (tmp_path / "one.yaml").write_text(MANY)
         done = check(file)
         assert done.exit_code == 0, done.stderr
-        (count,) = re.findall(r"memory \(([0-9,]+) gradients\)", done.stdout)
+        (count,) = re.findall(r"at most ([0-9,]+) gradients", done.stdout)
         (runs,) = re.findall(r" different: ([0-9]+) (?:runs|to)", done.stdout)
         made = [
             load_scenario(tmp_path / "one.yaml", [f"cluster.workers={number}"])
@@ -378,7 +376,7 @@ class TestCommand:
         ]
         computed = sum(len(simulation.simulate(one).traces[0].gradients) for one in made)
         wanted = computed * int(runs) / (3 if block != PLAN else 1)
-        assert int(count.replace(",", "")) == pytest.approx(wanted, rel=0.05)
+        assert wanted <= int(count.replace(",", "")) < 200 * wanted
         assert check(file).stdout == done.stdout
 
 

@@ -1,69 +1,9 @@
 """`check` of variables: what they are in plain words, what a step takes, how much is to be done."""
 
-from typing import Any
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from programs import MODES, WIRE, add, read, scenario, trace, variable
 
-from varsim.distribute.program_run import Mode
 from varsim.report.words.program.scenario import beginnings, describe
-from varsim.study.program.beginning import begin_program, expected_events
-
-WRITE = {"kind": "assign", "variable": "v", "value": 1.0}
-PROGRAMS: dict[str, dict[str, Any]] = {
-    "write in replicas": {"replicas": (WRITE,)},
-    "read in replicas": {"replicas": (read(),)},
-    "write outside": {"outside": (WRITE,)},
-    "read outside": {"outside": (read(),)},
-    "restore": {"outside": ({"kind": "save"}, {"kind": "restore"})},
-    "average": {
-        "replicas": ({"kind": "moving_average", "variable": "v", "value": 1.0, "momentum": 0.9},)
-    },
-}
-VARIABLES: list[dict[str, Any]] = [
-    {},
-    {"aggregation": "only_first_replica"},
-    {"dtype": "int32"},
-    {"shape": (1000,)},
-]
-ALONE = VARIABLES[1:3]  # of these no algorithm has anything to reduce
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(
-    mode=st.sampled_from(MODES),
-    program=st.sampled_from([*PROGRAMS]),
-    workers=st.sampled_from([1, 2, 3, 7, 8]),
-    variables=st.sampled_from(VARIABLES),
-    algorithm=st.sampled_from(["ring", "reduction_to_one_device", "hierarchical_copy"]),
-)
-def test_acts_and_messages_are_known_beforehand(
-    mode: Mode, program: str, workers: int, variables: dict[str, Any], algorithm: str
-) -> None:
-    if program == "average":  # of whole numbers, or of one replica's, it is refused
-        variables = {"aggregation": "mean"}
-    reduces = mode == "on_write" and workers > 1 and program in ("write in replicas", "average")
-    made = scenario(
-        **PROGRAMS[program],
-        steps=3,
-        cluster={"workers": workers, "network": WIRE},
-        variables=(variable(**variables),),
-        modes=(mode,),
-        cross_device_ops=algorithm if reduces and variables not in ALONE else "ring",
-    )
-    done = trace(made, mode)
-    assert expected_events(made) == done.all_acts + done.messages
-
-
-def test_all_runs_are_counted() -> None:
-    made = scenario((add(1.0, times=2),), (read(),), steps=10, vary={"reads_per_write": (0, 1, 2)})
-    # 3 x 2 acts in replicas; outside 1 as written, then 0, 2 and 4. Messages: 2 a read for
-    # on_read, 2 x 4 for on_write, 6 and 1 a read for none.
-    outside = (1, 0, 2, 4)
-    acts = sum(3 * (6 + reads) for reads in outside)
-    messages = sum(2 * reads + 8 + 6 + reads for reads in outside)
-    assert expected_events(made) == 10 * (acts + messages)
+from varsim.study.program.beginning import begin_program
 
 
 class TestTheBeginning:

@@ -9,7 +9,7 @@ from handmade import a_result
 
 from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario
-from varsim.study.effort import effort
+from varsim.study.amount import gradients
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.sweep.case import case_of
@@ -104,7 +104,7 @@ def test_a_run_that_is_the_same_is_one_case() -> None:
     examples = comparing(NONE, examples=240)
     keys = {case_of(made, second).key for made in (three, two, examples)}
     assert len(keys) == 1
-    assert effort(two).gradients == 120
+    assert gradients(two) == 120
 
 
 class TestHowMuchWork:

@@ -14,7 +14,7 @@ from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.strategies import STRATEGIES
 from varsim.study import simulation
-from varsim.study.effort import effort
+from varsim.study.amount import gradients
 from varsim.study.result import Result
 from varsim.study.simulation import Run, run_one
 
@@ -158,7 +158,7 @@ class TestWhatIsExactIsRunOnce:
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
-        assert effort(one) == effort(four)
+        assert gradients(one) == gradients(four)
         assert "1 replication of each (exact)" in describe(four)[0]
 
     def test_saved_and_read_again_it_is_the_same(

@@ -266,28 +266,13 @@ class TestWords:
 
 
 class TestWeight:
-    """As `varsim run` does: much is told of, too much refused; nothing has begun by then."""
+    """As `varsim run` does: too much is refused; nothing has begun by then."""
 
-    @pytest.mark.parametrize("command", ["sweep", "check"])
-    def test_a_run_without_end_is_refused(self, file: Path, command: str) -> None:
-        refused = varsim(command, file, "--set", "stop={time: 1e9 s}")
+    def test_a_run_without_end_is_refused(self, file: Path) -> None:
+        refused = varsim("sweep", file, "--set", "stop={time: 1e9 s}")
         assert refused.exit_code == 2
         line = refused.stderr.splitlines()[-1]
         assert line.startswith("varsim: about ")
-        assert "gradients to compute in one run of " in line
-        assert line.endswith("1 billion at most: lower stop.time or cluster.workers")
+        assert "gradients to compute" in line
+        assert line.endswith("or give --yes")
         assert not (file.parent / "reports").exists()
-
-    def test_much_is_told_of(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("varsim.study.effort.memory_there", lambda: float("inf"))
-        checked = varsim("check", file, "--set", "stop={time: 2e6 s}")
-        assert checked.exit_code == 0
-        assert "which takes long and much memory" in checked.stderr
-
-    def test_many_small_runs_are_much(self, file: Path) -> None:
-        seeds = "seed={from: 1, to: 1000, step: 1}"
-        checked = varsim("check", file, "--set", "stop={time: 5000 s}", "--set", seeds)
-        assert checked.exit_code == 0
-        (line,) = checked.stderr.splitlines()
-        assert line.startswith("varsim: the first runs of all points take about ")
-        assert line.endswith("to have it sooner lower replications, or sweep fewer points")

@@ -340,6 +340,7 @@ def main() -> None:
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
+    limit_memory()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us: `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -348,6 +349,20 @@ def main() -> None:
     codecs.register_error(PLAIN, plain)
     with Stopper() as stopper:
         app(obj=stopper)
+
+
+def limit_memory() -> None:
+    """What outgrows the memory of this machine, or container, fails and says so; on Linux."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no such limit, or "max"
+        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == resource.RLIM_INFINITY or soft > there:
+        resource.setrlimit(resource.RLIMIT_DATA, (there, hard))
 
 
 def _loaded(file: Path, sets: Iterable[str], strategies: Iterable[str] = ()) -> "AnyExperiment":

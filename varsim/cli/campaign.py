@@ -9,12 +9,10 @@ import typer
 
 from varsim.cli.console import ITEM, USAGE, complain, write_prose
 from varsim.cli.progress import SweepProgress
-from varsim.cli.weighing import asks_first, foreseen_memory
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
     from varsim.scenario.sweep.space import Sweep
-    from varsim.study.effort import Effort
     from varsim.study.sweep.campaign import Watcher
     from varsim.study.sweep.case import Case
     from varsim.study.sweep.execution import Backend
@@ -105,15 +103,8 @@ def making(
 
 def tell_hopeless(cases: "Sequence[Case]") -> None:
     """Say in how many cases more failures would strike than are followed."""
-    from varsim.study.effort import hopeless
+    from varsim.study.amount import hopeless
 
     if vain := [found for case in cases if (found := hopeless(case.scenario)) is not None]:
         of = f"{len(vain)} of {len(cases)}"
         write_prose(f"  note         {of} cases fail: {vain[0].strategy}: {vain[0].reason}", ITEM)
-
-
-def tell_effort(found: "Effort | None", command: str) -> None:
-    """Say what it takes, and whether the command asks first."""
-    if found is not None:
-        asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
-        write_prose(f"Running it takes about {foreseen_memory(found)}.{asks}")

@@ -254,7 +254,7 @@ def _signal_behind(error: BaseException | None) -> int | None:
 def _explained(error: BaseException) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, MemoryError):
-        complain("varsim: out of memory; try fewer workers, steps or --jobs")
+        complain("varsim: out of memory, so it was stopped; try fewer workers, steps or --jobs")
         return ERROR
     from concurrent.futures import BrokenExecutor
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from varsim.cli import options
-from varsim.cli.campaign import claim, making, opened, tell_effort, tell_hopeless
+from varsim.cli.amount import MOST_COUNTED, gradients_of, refuse_absurd_cases
+from varsim.cli.amount import told as told_amount
+from varsim.cli.campaign import claim, making, opened, tell_hopeless
 from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, tell, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
-from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
-    from varsim.study.effort import Effort
     from varsim.study.experiment import PlanExperiment
     from varsim.study.plan.plan import Planning
 
@@ -92,9 +92,9 @@ def plan(
             f"--exhaustive: {asked.combinations:,} combinations are too many to run all"
         )
     planning = Planning(asked)
-    cases = planning.cases(MOST_WEIGHED) * asked.first_replications
+    cases = planning.cases(MOST_COUNTED) * asked.first_replications
     made_by = use_in_campaign(engine, cases, jobs or None, scheduler)
-    _weigh(planning, yes)
+    refuse_absurd_cases(planning.cases(MOST_COUNTED), asked.first_replications, yes)
     directory = claim(file, out, "plan", asked)
     with opened(directory, "made again where they are needed") as store:
         with making(store, cases, jobs or None, scheduler, quiet, _teller(planning)) as (by, watch):
@@ -142,7 +142,6 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     for said in left_out(planning.too_large):
         write_prose(f"  note         {said}", ITEM)
     tell_hopeless([cell.case for cell in distinct(planning.cells)])
-    whole = _weigh(planning, closer=True)
     cells = planning.cells
     few, most = question.first_replications, question.most_replications
     if question.enumerated:
@@ -155,16 +154,8 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
             "chosen by what the others showed (optuna)"
         )
-    tell_effort(whole, "plan")
-
-
-def _weigh(planning: "Planning", sure: bool = True, closer: bool = False) -> "Effort | None":
-    """Foresee a search, as if every cell were looked at once."""
-    question = planning.question
-    fewer = "give the space fewer values" if question.enumerated else "plan fewer trials"
-    runs = "the first runs of all cells" if question.enumerated else "the first runs of all trials"
-    cases = planning.cases(MOST_WEIGHED)
-    return weigh_cases(cases, question.first_replications, runs, fewer, sure, closer)
+    number = gradients_of(planning.cases(MOST_COUNTED), few)
+    write_prose(told_amount(number, "plan", "at most"))
 
 
 def _teller(planning: "Planning") -> Callable[[str, float], str]:

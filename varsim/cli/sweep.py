@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAli
 import typer
 
 from varsim.cli import options
-from varsim.cli.campaign import claim, making, opened, tell_effort, tell_hopeless
+from varsim.cli.amount import gradients_of, refuse_absurd_cases
+from varsim.cli.amount import told as told_amount
+from varsim.cli.campaign import claim, making, opened, tell_hopeless
 from varsim.cli.console import ITEM, USAGE, complain, read_from, tell, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
-from varsim.cli.weighing import weigh_cases
 
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
@@ -125,7 +126,7 @@ def sweep(
     expected = mine * asked.first_replications
     told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
     as_it_is = not (given or strategy or precision or most_replications)
-    weigh_cases(mine, asked.first_replications, _runs(asked), sure=yes)
+    refuse_absurd_cases(mine, asked.first_replications, yes)
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)
     with opened(directory, "made again") as store:
@@ -254,13 +255,7 @@ def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
         f"of ± {100 * sweep.precision:g} % of the throughput"
     )
     cases, often = experiment.distinct, sweep.first_replications
-    tell_effort(weigh_cases(cases, often, _runs(sweep), closer=True), "sweep")
-
-
-def _runs(sweep: "Sweep") -> str:
-    """What runs are foreseen, in words."""
-    more = sweep.most_replications > sweep.first_replications
-    return "the first runs of all points" if more else "all runs"
+    write_prose(told_amount(gradients_of(cases, often), "sweep", "at most"))
 
 
 def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment":

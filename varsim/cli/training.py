@@ -8,27 +8,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from varsim.cli.amount import refuse_absurd, refuse_hopeless
+from varsim.cli.amount import told as told_amount
 from varsim.cli.console import (
     ERROR,
     ITEM,
     OUT_OF_BOUNDS,
     complain,
-    flush,
     read_from,
     tell,
     write,
     write_prose,
 )
 from varsim.cli.settings import Asking, Settings, question, text_width
-from varsim.cli.weighing import (
-    asks_first,
-    foreseen_memory,
-    weigh,
-    weigh_checked,
-    weigh_explaining,
-    weigh_failures,
-    weigh_step,
-)
 
 if TYPE_CHECKING:
     from varsim.report.report import Report
@@ -47,7 +39,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     from varsim.report.training import report
 
     scenario = experiment.scenario
-    weigh(scenario, settings.sure)
+    refuse_absurd(scenario, settings.sure)
     directory = settings.directory(scenario.name)
     check_target(directory)
     other = replaced(directory, RUN, Asked.of(scenario))
@@ -73,15 +65,13 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
     from varsim.report.words.memory import memory
     from varsim.report.words.scenario import beginnings, describe, step
+    from varsim.study.amount import gradients
     from varsim.study.beginning import EVENTS, begin, rates
-    from varsim.study.effort import effort
-    from varsim.study.timing import seconds_here
 
     scenario = experiment.scenario
     for line in describe(scenario):
         write_prose(line, ITEM)
-    weigh_step(scenario)
-    weigh_failures(scenario)
+    refuse_hopeless(scenario)
     begun = experiment.check()
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
@@ -96,12 +86,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
                 f"{one.strategy.title} {step(one)}" for one in there if one.updates
             ):
                 write_prose(f"At {words}: {told}")
-    whole, timed = effort(scenario, rates(begun)), seconds_here(scenario, begun)
-    whole = whole._replace(seconds=timed.most)
-    asks = " varsim run asks for --yes." if asks_first(whole) else ""
-    write_prose(f"\nRunning it takes about {foreseen_memory(whole)}.{asks}")
-    flush()  # what is measured of this machine is told last
-    weigh_checked(scenario, whole, timed)
+    write_prose(f"\n{told_amount(gradients(scenario, rates(begun)), 'run')}")
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
         raise DeadlockError("\n".join(stuck))
 
@@ -119,7 +104,7 @@ def explain(experiment: "Training", asked: Asking) -> None:
 
         check_target(out, "why")
         other = replaced(out, ["why"], Asked.of(scenario))
-    weigh_explaining(scenario, asked.sure)
+    refuse_absurd(scenario, asked.sure)
     with Progress(asked.quiet) as progress:
         found = experiment.explain(progress)
     told = report(found, question(asked.file), figure=out is not None)

@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal, NamedTuple
 import typer
 
 from varsim.cli import options
+from varsim.cli.amount import refuse_absurd_cases
 from varsim.cli.console import USAGE, complain, tell
 from varsim.cli.settings import question
-from varsim.cli.weighing import weigh_cases
 
 _TRIED: Final = 10  # rates of a strategy, about
 
@@ -99,7 +99,7 @@ def tune(
         _check_target(out)
     cases = [case_of(scenario, strategy) for strategy in scenario.strategies]
     cases *= len(tried) or _TRIED
-    weigh_cases(cases, scenario.replications, fewer="try fewer --rates")
+    refuse_absurd_cases(cases, scenario.replications, sure=True)
     with (
         TemporaryDirectory(prefix="varsim-") as directory,
         Store(Path(directory)) as store,

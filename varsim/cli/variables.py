@@ -1,7 +1,7 @@
 """What the commands do with a scenario of variables."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.experiment import Program
 
-# A run has to do some ten thousand a second.
-MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
+
+# More messages than these, somebody has to want (--yes); some ten thousand a second.
+MOST_EVENTS: Final = 1e8
 
 
 def run(experiment: "Program", settings: Settings) -> None:
@@ -22,13 +23,20 @@ def run(experiment: "Program", settings: Settings) -> None:
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
     from varsim.report.variables import report
+    from varsim.study.program.beginning import events
+    from varsim.units import format_count
 
     scenario = experiment.scenario
     refuse_strategies(scenario, settings.strategies)
     if settings.all_rows:
         complain("varsim: --all has no effect: the tables of variables always have every row")
         raise typer.Exit(USAGE)
-    _weigh(scenario)
+    if not settings.sure and (number := events(scenario)) > MOST_EVENTS:
+        complain(
+            f"varsim: about {format_count(number)} reads, writes and messages to simulate, which "
+            "may take hours: lower program.steps, replications or cluster.workers, or give --yes"
+        )
+        raise typer.Exit(USAGE)
     directory = settings.directory(scenario.name)
     check_target(directory)
     other = replaced(directory, RUN, Asked.of(scenario))
@@ -49,7 +57,6 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
     refuse_strategies(scenario, strategies)
     for line in describe(scenario):
         write_prose(line, 15)
-    _weigh(scenario)
     write("\nHow the program begins in each mode:")
     for line in beginnings(experiment.check(), scenario.program.longest):
         write_prose(line, 4)
@@ -88,20 +95,3 @@ def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> N
             f"{there}"
         )
         raise typer.Exit(USAGE)
-
-
-def _weigh(scenario: "VariablesScenario") -> None:
-    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
-    from varsim.study.program.beginning import expected_events
-    from varsim.units import format_count
-
-    count = expected_events(scenario)
-    if count <= MANY_EVENTS:
-        return
-    knobs = ["program.steps", *["replications"] * (scenario.replications > 1), "cluster.workers"]
-    advice = f"lower {', '.join(knobs[:-1])} or {knobs[-1]}"
-    said = f"varsim: about {format_count(count)} reads, writes and messages to simulate"
-    if count > TOO_MANY_EVENTS:
-        complain(f"{said}, {format_count(TOO_MANY_EVENTS)} at most: {advice}")
-        raise typer.Exit(USAGE)
-    complain(f"{said}, which takes long; to avoid it {advice}")

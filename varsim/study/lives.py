@@ -1,7 +1,6 @@
 """Lives of jobs whose steps were simulated, in scenarios with random failures."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -20,11 +19,8 @@ from varsim.cluster.course import (
     Steady,
     Steps,
 )
-from varsim.cluster.description import Cluster
-from varsim.cluster.failing import Domain, members
-from varsim.cluster.failing import hosts as hosts_of
 from varsim.cluster.life import Life, saving_of
-from varsim.cluster.recovery import RandomFailures, Recovery, Spares, goes_on, in_run
+from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.regrouping import RegroupedLife
 from varsim.cluster.stop import Stop
 from varsim.cluster.striking import Strikes
@@ -191,65 +187,6 @@ def round_of(scenario: Scenario, trace: Trace) -> float:
         return 0.0
     over = _ends(scenario, strategy, trace)
     return float(over[-1]) / 1e9 * each / len(over) if len(over) else 0.0
-
-
-def groups_met(scenario: Scenario, strategy: Strategy) -> dict[int, float]:
-    """Numbers of hosts with which jobs of a strategy go on, and how many runs of each are made.
-
-    About, for what is to be foreseen: how many hosts are away when one fails is taken as Poisson,
-    of each kind of failure for itself.
-    """
-    failures, recovery = scenario.failures, scenario.recovery or Recovery()
-    if failures is None or not goes_on(recovery) or failures.horizon is None:
-        return {}
-    cluster, spares = scenario.cluster_of(strategy), recovery.spares or Spares()
-    workers = strategy.workers(cluster)
-    machines = cluster.network.machines(workers)
-    away: dict[int, float] = {}  # hosts that fail together -> such failures under repair
-    for domain, often, repair in _sources(failures, failures.horizon, cluster, workers):
-        together = len(hosts_of(domain, cluster, workers, 0))
-        away[together] = away.get(together, 0.0) + often * repair
-    lives, runs = scenario.replications, 1
-    if steps_are_random(scenario, strategy):  # each of its own steps
-        lives, runs = 1, scenario.replications
-    struck = lives * failures.horizon * failures.rate(cluster, workers)
-    found: dict[int, float] = {}
-    for number, share in enumerate(_compound(away, machines), 1):  # with the one that fails
-        swapped = spares.swap > 0 and number > spares.hot
-        missing = max(number - spares.hot - spares.cold, int(swapped))
-        if 0 < missing <= machines - (recovery.fewest or 1):
-            found[machines - missing] = found.get(machines - missing, 0.0) + struck * share
-    return {hosts: runs * -math.expm1(-often) for hosts, often in found.items()}
-
-
-def _sources(
-    failures: RandomFailures, horizon: float, cluster: Cluster, workers: int
-) -> Iterator[tuple[Domain, float, float]]:
-    """What fails, how often per second, all members together, and how long repairs take (s)."""
-    for one in failures.of:
-        rate = members(one.domain, cluster, workers) / one.between.expectation()
-        yield one.domain, rate, 0.0 if one.repair is None else one.repair.expectation()
-    if (recorded := failures.recorded) is not None and recorded.repair is not None:
-        for _, domain, _ in recorded.failures:
-            yield domain, 1 / horizon, recorded.repair.expectation()
-
-
-def _compound(means: Mapping[int, float], most: int) -> NDArray[np.float64]:
-    """Shares of 0, 1, ... `most` - 1 for the sum of Poisson numbers of groups, by their size.
-
-    By Panjer's recursion, 1981.
-    """
-    shares = np.zeros(most)
-    shares[0] = 1.0
-    for number in range(1, most):
-        parts = (
-            size * mean * shares[number - size] for size, mean in means.items() if size <= number
-        )
-        shares[number] = sum(parts) / number
-        if shares[number] > _LARGE:
-            shares /= shares[number]
-    shares /= shares.sum()
-    return shares
 
 
 def of_workers(scenario: Scenario, trace: Trace) -> bool:

@@ -46,10 +46,9 @@ def result_at(scenario: Scenario, speed: float) -> "Result":
 
 def _learnt_soon(scenario: Scenario) -> bool:
     """Whether few enough gradients are computed for their values to be worked out once more."""
-    from varsim.study.effort import closer_effort
+    from varsim.study.amount import gradients
 
-    found = closer_effort(scenario, lambda most: most.gradients <= _MOST_LEARNT)
-    return found.gradients <= _MOST_LEARNT
+    return gradients(scenario) <= _MOST_LEARNT
 
 
 def _times_alone(scenario: Scenario) -> Scenario:

@@ -1,17 +1,13 @@
-"""The beginning of a scenario of variables, and how much all of it does: acts and messages.
+"""The beginning of a scenario of variables, and how many messages all of it sends."""
 
-How many messages an act sends is known from how a variable is synchronized; so what is too much
-is told before anything is built.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from varsim.cluster.program import run_program
-from varsim.distribute.program import Action, MovingAverage, Program, VariableDescription, Writing
+from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import METRICS
@@ -21,10 +17,7 @@ STEPS: Final = 20  # or more, where something happens less often
 # that are worked out in an act count as one more.
 WORK: Final = 14_000
 _BYTES: Final = 50_000
-_ALIGNMENT: Final = 64  # bytes of which a ring's chunks are multiples
-
-
-Part: TypeAlias = Literal["read", "write", "restore"]
+_MESSAGES: Final = 3  # of a replica, for a write that all merge; a ring takes more
 
 
 class ProgramBeginning(NamedTuple):
@@ -45,8 +38,7 @@ def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
     found, left, modes = [], float(WORK), list(scenario.all_modes)
     longest = scenario.program.longest
     for index, (mode, label) in enumerate(zip(modes, scenario.labels, strict=True)):
-        each = _acts(scenario, scenario.program, values=True)
-        each += _messages(scenario, scenario.program, mode)
+        each = _messages(scenario, mode) * _acts(scenario, scenario.program, values=True)
         room = int(left / (len(modes) - index) / each)
         steps = min(scenario.program.steps, max(STEPS, longest), room)
         if longest < steps < scenario.program.steps:
@@ -57,17 +49,13 @@ def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
     return found
 
 
-def expected_events(scenario: VariablesScenario) -> float:
-    """About how much a run of the whole scenario has to do: reads, writes and messages."""
+def events(scenario: VariablesScenario) -> float:
+    """About how many messages a run of the whole scenario sends, at most."""
     programs = [scenario.program]
     if scenario.vary is not None:
         programs += map(scenario.with_reads_per_write, scenario.vary.reads_per_write)
-    total = sum(
-        (_acts(scenario, program) + _messages(scenario, program, mode)) * program.steps
-        for program in programs
-        for mode in scenario.all_modes
-    )
-    return total * scenario.replications
+    total = sum(_acts(scenario, program) * program.steps for program in programs)
+    return total * scenario.replications * sum(_messages(scenario, m) for m in scenario.all_modes)
 
 
 def size_of(variable: VariableDescription) -> int:
@@ -102,51 +90,10 @@ def _acts(scenario: VariablesScenario, program: Program, values: bool = False) -
     return found
 
 
-def _messages(scenario: VariablesScenario, program: Program, mode: Mode) -> float:
-    """Messages in an average step."""
-    there = {variable.name: variable for variable in scenario.variables}
-    return sum(
-        _often(action, program) * _sent(scenario, there[name], mode, part, inside)
-        for place, action in program.actions()
-        for inside in [place.startswith("replicas")]
-        for name in action.on(there)
-        if name in there
-        for part in _parts(action)
-    )
-
-
-def _parts(action: Action) -> Iterator[Part]:
-    """What an action is made of."""
-    if isinstance(action, MovingAverage) or action.kind in ("read", "save"):
-        yield "read"
-    if isinstance(action, Writing):
-        yield "write"
-    if action.kind == "restore":
-        yield "restore"
-
-
-def _sent(
-    scenario: VariablesScenario, variable: VariableDescription, mode: Mode, part: Part, inside: bool
-) -> int:
-    """Messages of one part of an action on a variable, by all replicas or from outside."""
-    replicas, others = scenario.cluster.workers, scenario.cluster.workers - 1
-    if mode == "none":
-        return replicas if inside else 1
-    first = variable.aggregation == "only_first_replica"
-    if (variable.synchronization or mode) == "on_read":
-        reading = 0 if first or part == "restore" else others
-        return 0 if inside else reading + (0 if part == "read" else others)
-    if part == "read" or (inside and variable.aggregation == "none"):
-        return 0
-    if first or not inside:
-        return others
-    if variable.dtype == "int32" or scenario.cross_device_ops == "reduction_to_one_device":
-        return 2 * others
-    if scenario.cross_device_ops == "ring":
-        size = size_of(variable)
-        chunk = min(size, (-(-size // replicas) // _ALIGNMENT + 1) * _ALIGNMENT)
-        return 2 * others * -(-size // chunk)
-    return 4 * (replicas // 2 - 1) + 2 + replicas % 2 if others else 0
+def _messages(scenario: VariablesScenario, mode: Mode) -> int:
+    """About how many messages an act of a replica takes, at most."""
+    ring = mode == "on_write" and scenario.cross_device_ops == "ring"
+    return 2 * scenario.cluster.workers if ring else _MESSAGES
 
 
 def _actors(scenario: VariablesScenario, place: str) -> int:

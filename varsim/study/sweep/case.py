@@ -17,8 +17,8 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy, meant
 from varsim.study import measure as measuring
 from varsim.study import rounds
+from varsim.study.amount import hopeless
 from varsim.study.cost import sent_per_second
-from varsim.study.effort import hopeless
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
 from varsim.study.saving import interval_chosen

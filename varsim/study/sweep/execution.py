@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
 from varsim.scenario.training import Scenario
-from varsim.study.effort import effort
+from varsim.study.amount import gradients
 from varsim.study.engine import machine_code_saves
 from varsim.study.simulation import loky_executor, may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
@@ -211,5 +211,5 @@ def _gradients(runs: Sequence[Case], weighs: Callable[[Scenario], float] = bool)
     number = min(len(runs), _LOOKED_AT)
     # From all over, in no rhythm that strategies may have, too.
     some = [runs[int(len(runs) * (turn * _GOLDEN % 1))].scenario for turn in range(number)]
-    sizes = [weight * effort(one).gradients for one in some if (weight := weighs(one))]
+    sizes = [weight * gradients(one) for one in some if (weight := weighs(one))]
     return sum(sizes) * len(runs) / len(some) if some else 0.0

@@ -9,7 +9,7 @@ from varsim.cluster.course import PaceError
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.effort import closer_effort
+from varsim.study.amount import gradients
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 from varsim.values.schema import Model
@@ -127,11 +127,7 @@ def _all_looked_at(scenario: Scenario) -> bool:
     """Whether a run of no strategy computes more gradients than are looked at."""
     once = scenario.model_copy(update={"replications": 1})
     alone = (once.with_only((each,)).undisturbed for each in once.strategies)
-    return all(
-        closer_effort(one, lambda most: most.gradients <= MOST_GRADIENTS).gradients
-        <= MOST_GRADIENTS
-        for one in alone
-    )
+    return all(gradients(one) <= MOST_GRADIENTS for one in alone)
 
 
 def _without(scenario: Scenario, place: Place, value: object, default: object) -> Scenario | None:

@@ -1,111 +1,41 @@
-"""What a run takes of the machine it is made on: foreseen from sizes, before anything begins.
+"""How much a scenario asks for, counted from its sizes before anything begins.
 
 Where a run ends after so many updates or examples, what it computes is known; where it ends after
 some time, at most what its workers can compute in that time, or as much as its beginning shows.
-Rates of the machine are of one core of 2024 and generous; whoever decides by them decides about
-factors of ten.
 """
 
 import math
-import operator
-import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Self
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from varsim.cluster.interruptions import MOST, Rules
-from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
-from varsim.study.beginning import begin, rates
-from varsim.study.engine import makes_in_arrays
-from varsim.study.lives import groups_met
 from varsim.study.simulation import rules_of
-from varsim.study.why.levers import times_only
 from varsim.units import format_bytes, format_count, format_rate, format_seconds
-from varsim.values.gradient import EXAMPLES, STACK
-from varsim.values.problem import VariableSpec
 from varsim.values.workload import Workload
 
-# Seconds and bytes: of a gradient, a worker.
-_GRADIENT: Final = (25e-6, 1000.0)
-_IN_ARRAYS: Final = 5e-6  # seconds of a gradient whose times are worked out in arrays
-_ON_DISK: Final = 60.0  # bytes of a gradient that is on disk, while the run is measured
-_WORKER: Final = (250e-6, 20e3)
-_FLOPS: Final = 1e9  # a second, in small matrices
-_BASE: Final = 150e6  # bytes of the program itself
-_NUMBER: Final = 8  # bytes
 _LARGEST: Final = 300.0  # of exponents
 _TRILLION: Final = 1e12
 
 
-class Effort(NamedTuple):
-    """Gradients of some runs, seconds of one core, bytes of memory; about."""
-
-    gradients: float
-    seconds: float
-    memory: float
-
-    @classmethod
-    def one_by_one(cls, parts: "Iterable[tuple[Effort, float]]") -> Self:
-        """Of runs that are forgotten when they have ended, each made so many times."""
-        rows = list(parts)
-        return cls(
-            sum(each.gradients * often for each, often in rows),
-            sum(each.seconds * often for each, often in rows),
-            max(each.memory for each, _ in rows),
-        )
-
-
-def effort(
-    scenario: Scenario, rates: Mapping[str, float] | None = None, *, in_memory: bool = False
-) -> Effort:
-    """What all runs of a scenario take, which keeps the rows of all until the end.
+def gradients(scenario: Scenario, rates: Mapping[str, float] | None = None) -> float:
+    """How many gradients all runs of a scenario compute.
 
     `rates`: gradients per second of simulated time of the strategies with these labels; of others
-    at most what their workers can compute. `in_memory`: all rows of a run are looked at together,
-    be they many.
+    at most what their workers can compute.
     """
-    workload = scenario.workload
-    often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
-    workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
-    each = [
-        gradients_of_a_run(scenario, strategy, (rates or {}).get(strategy.label))
-        for strategy in scenario.strategies
-    ]
-    own = sum(map(operator.mul, each, often))
-    smaller = [smaller_runs(scenario, strategy) for strategy in scenario.strategies]
-    seconds = own * _seconds_of_values(scenario) + max(often) * sum(workers) * _WORKER[0]
-    gradients, alone = own, times_only(scenario.undisturbed)
-    for strategy, number, runs, more in zip(scenario.strategies, each, often, smaller, strict=True):
-        gradients += number * more
-        seconds += number * runs * _seconds_of_times(scenario, strategy)
-        seconds += number * more * _seconds_of_times(alone, strategy)
-    memory = _BASE + max(workers) * _WORKER[1]
-    for number, count in zip(each, often, strict=True):
-        on_disk = 0.0 if in_memory else max(0.0, number - MOST_KEPT)
-        memory += (number - on_disk) * count * _GRADIENT[1] + on_disk * _ON_DISK
-    if workload.has_values:
-        batch = workload.batch_size
-        together = max(batch, min(EXAMPLES, STACK * batch))
-        example = _NUMBER * sum(map(_activations, workload.problem.variables()))
-        memory += max(workers) * batch * _NUMBER + 3 * together * example
-    return Effort(gradients, seconds, memory)
+    known = rates or {}
+    return math.fsum(
+        runs_made(scenario, one) * gradients_of_a_run(scenario, one, known.get(one.label))
+        for one in scenario.strategies
+    )
 
 
-def closer_effort(scenario: Scenario, little: Callable[[Effort], bool]) -> Effort:
-    """`effort`, at most; but where that is not `little`, at the rates of the beginning."""
-    most = effort(scenario)
-    if scenario.stop.time is None or little(most):
-        return most
-    return effort(scenario, rates(begin(scenario)))
-
-
-def memory_there() -> float:
-    """Bytes of memory that this machine has; infinite where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
+def hosts(scenario: Scenario) -> int:
+    """Workers and parameter servers, at most."""
+    clusters = [(one, scenario.cluster_of(one)) for one in scenario.strategies]
+    return max(one.workers(cluster) + cluster.parameter_servers for one, cluster in clusters)
 
 
 class LongStep(NamedTuple):
@@ -221,16 +151,6 @@ def gradients_of_a_run(scenario: Scenario, strategy: Strategy, rate: float | Non
     return min(limits)
 
 
-def smaller_runs(scenario: Scenario, strategy: Strategy) -> float:
-    """Runs that are made on fewer hosts, for lives that go on with them: as so many whole ones."""
-    machines = scenario.cluster_of(strategy).network.machines(
-        strategy.workers(scenario.cluster_of(strategy))
-    )
-    return math.fsum(
-        often * hosts / machines for hosts, often in groups_met(scenario, strategy).items()
-    )
-
-
 def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
     """A gradient is computed, or sent over a worker's link; to all workers in rounds of a ring."""
     cluster, workload = scenario.cluster_of(strategy), scenario.workload
@@ -266,19 +186,6 @@ def _sent(workload: Workload, strategy: Strategy) -> float:
     return workload.size() / strategy.round.steps if strategy.sends.what == "parameters" else 0.0
 
 
-def _seconds_of_values(scenario: Scenario) -> float:
-    """Seconds in which the values of a gradient are worked out."""
-    workload = scenario.workload
-    if not workload.has_values:
-        return 0.0
-    return workload.batch_size * workload.problem.flops_per_example() / _FLOPS
-
-
-def _seconds_of_times(scenario: Scenario, strategy: Strategy) -> float:
-    """Seconds in which the times of a gradient are found."""
-    return _IN_ARRAYS if makes_in_arrays(scenario, strategy) else _GRADIENT[0]
-
-
 def _fastest(scenario: Scenario, strategy: Strategy) -> float:
     """Gradients per second of all workers of a strategy, who do nothing but compute."""
     cluster = scenario.cluster_of(strategy)
@@ -289,10 +196,3 @@ def _fastest(scenario: Scenario, strategy: Strategy) -> float:
         if slow.after == 0 and slow.until is None and slow.rank < len(times):
             times[slow.rank] *= slow.factor
     return sum(1 / time for time in times)
-
-
-def _activations(spec: VariableSpec) -> float:
-    """Numbers that an example has before and behind a variable."""
-    if spec.rows_per_example is not None:
-        return spec.rows_per_example * spec.size / spec.shape[0]
-    return float(sum(spec.shape))
