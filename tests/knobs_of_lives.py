@@ -42,6 +42,8 @@ def recorded(**values: Any) -> tuple[Case, Case]:
     return pair(MORTAL, "failures.recorded", *sides)
 
 
+LEMONS: Case = {"share": 0.9, "times": 5.0}
+MISTAKEN: Case = {"share": 0.9, "again": 20.0}
 WEIBULL: Case = {"kind": "weibull", "mean": 50.0, "shape": 0.7}
 SPARES: Case = {"hot": 1, "cold": 1, "swap": 2.0}
 
@@ -85,6 +87,7 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
     "RandomFailures.recorded": pair(MORTAL, "failures.recorded", None, RECORDED),
     "RecordedFailures.failures": recorded(failures=(RECORDED["failures"], ((60.0, "link", 1),))),
     "RecordedFailures.repair": recorded(repair=(5.0, 6.0)),
+    "RecordedFailures.since": recorded(since=(0.0, 20.0)),
     "FailureSource.domain": source(domain=("worker", "rack")),
     "FailureSource.mtbf": source(mtbf=(50.0, 60.0)),
     "FailureSource.per_day": source(mtbf=(None, None), per_day=(1500.0, 1600.0)),
@@ -93,6 +96,12 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
     ),
     "FailureSource.law": source(mtbf=(50.0, None), law=(None, WEIBULL)),
     "FailureSource.repair": source(repair=(None, 5.0)),
+    "FailureSource.lemons": source(lemons=(None, LEMONS)),
+    "Lemons.share": source(lemons=({**LEMONS, "share": 0.01}, LEMONS)),
+    "Lemons.times": source(lemons=(LEMONS, {**LEMONS, "times": 20.0})),
+    "FailureSource.mistaken": source(mistaken=(None, MISTAKEN)),
+    "Mistaken.share": source(mistaken=({**MISTAKEN, "share": 0.01}, MISTAKEN)),
+    "Mistaken.again": source(mistaken=(MISTAKEN, {**MISTAKEN, "again": 15.0})),
     "Checkpoint.every": pair(MORTAL, "checkpoint.every", 10.0, "optimal"),
     "Checkpoint.write": pair(MORTAL, "checkpoint.write", 1.0, 2.0),
     "Checkpoint.storage": two(

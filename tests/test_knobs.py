@@ -258,6 +258,7 @@ DESCRIPTIVE = {
     "Layer.name": "says which layer of a model it is",
     "MemoryLimits.exceeded": "says whether what does not fit is refused (tests/test_fitting.py)",
     "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
+    "RecordedFailures.domain": "is read into `failures` with the file, and refused without one",
     "RecordedFailures.file": "is read into `failures`, or says where they came from (see below)",
 }
 

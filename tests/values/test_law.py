@@ -43,6 +43,7 @@ def every_kind() -> list[Distribution]:
         law("exponential", mean=2.0),
         law("shifted_exponential", minimum=1.0, mean=1.5),
         law("lognormal", mean=2.0, sigma=0.5),
+        law("lognormal", mean=2.0, median=1.0),
         law("gamma", mean=2.0, shape=4.0),
         law("weibull", mean=2.0, shape=0.7),
         law("pareto", minimum=1.0, alpha=3.0),
@@ -54,6 +55,7 @@ def every_kind() -> list[Distribution]:
                 {"weight": 1.0, "law": {"kind": "uniform", "low": 4.0, "high": 5.0}},
             ),
         ),
+        law("stages", first=FAST, works=0.7, second={"kind": "exponential", "mean": 3.0}),
         law(
             "markov", fast=FAST, slow={"kind": "exponential", "mean": 3.0}, to_slow=0.1, to_fast=0.3
         ),
@@ -96,6 +98,25 @@ THEORY: list[tuple[Distribution, float, float, Callable[[Numbers], Numbers]]] = 
         2.0,
         4 * math.expm1(0.25),
         lambda t: special.ndtr((np.log(t) - math.log(2) + 0.125) / 0.5),
+    ),
+    # Variance mean^2 ((mean / median)^2 - 1).
+    (
+        law("lognormal", mean=2.0, median=1.6),
+        2.0,
+        4 * (1.25**2 - 1),
+        lambda t: special.ndtr(np.log(t / 1.6) / math.sqrt(2 * math.log(1.25))),
+    ),
+    # A stage of 0 to 1, and in a quarter of all cases another after it: mean 0.5 + 0.25 * 0.5.
+    (
+        law(
+            "stages",
+            first={"kind": "uniform", "low": 0.0, "high": 1.0},
+            works=0.75,
+            second={"kind": "uniform", "low": 0.0, "high": 1.0},
+        ),
+        0.625,
+        1 / 12 + 0.25 * (1 / 12 + 0.25) - 0.0625 * 0.25,
+        lambda t: np.where(t < 1, 0.75 * t + t**2 / 8, 0.75 + (1 - (2 - t) ** 2 / 2) / 4),
     ),
     (law("gamma", mean=2.0, shape=4.0), 2.0, 1.0, lambda t: special.gammainc(4.0, 2 * t)),
     (law("gamma", mean=2.0, shape=0.5), 2.0, 8.0, lambda t: special.gammainc(0.5, t / 4)),
@@ -307,6 +328,10 @@ def test_a_json_schema_can_be_made() -> None:
         ({"kind": "shifted_exponential", "minimum": 1.0, "mean": 1.0}, "mean must be above"),
         ({"kind": "lognormal", "mean": 1.0, "sigma": 0.0}, "greater than 0"),
         ({"kind": "lognormal", "mean": 1.0, "sigma": 11.0}, "less than or equal to 10"),
+        ({"kind": "lognormal", "mean": 1.0}, "either sigma or median"),
+        ({"kind": "lognormal", "mean": 1.0, "sigma": 1.0, "median": 0.5}, "either sigma or median"),
+        ({"kind": "lognormal", "mean": 1.0, "median": 1.0}, "below the mean"),
+        ({"kind": "stages", "first": FAST, "works": 1.0, "second": FAST}, "less than 1"),
         ({"kind": "gamma", "mean": 1.0, "shape": 0.0}, "greater than or equal to 0.05"),
         ({"kind": "weibull", "mean": 1.0, "shape": 0.0}, "greater than or equal to 0.05"),
         ({"kind": "pareto", "minimum": 1.0, "alpha": 1.0}, "alpha must be above 1"),

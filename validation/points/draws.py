@@ -83,7 +83,7 @@ def beyond(law: Distribution, time: float) -> float:
             return -math.expm1(-math.exp((location - time) / scale))
         case Normal(mean=mean, std=std):
             return _normal((mean - max(0.0, time)) / std) / _normal(mean / std)
-        case Lognormal(mean=mean, sigma=sigma):
+        case Lognormal(mean=mean, spread=sigma):
             centre = math.log(mean) - sigma**2 / 2
             return 1.0 if time <= 0 else _normal((centre - math.log(time)) / sigma)
         case Mixture(components=components):

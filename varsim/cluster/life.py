@@ -87,6 +87,9 @@ class Life:
             age = now if self._always else 0
         while (left := self._horizon - now) > 0:
             exposure = None
+            ahead = self._strikes
+            while self._next < len(ahead) and self._struck_by.is_over(ahead[self._next]):
+                self._next += 1
             if self._next < len(self._strikes):
                 exposure = self._strikes[self._next].time - age
             one, struck = self._course.attempt(exposure, left)

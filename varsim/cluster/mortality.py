@@ -66,7 +66,7 @@ def check_beside(
                 "copies are the model; here servers, or workers that never fail, keep it"
             )
         played = failures.recorded
-        if played and stop.time is not None and (first := min(played.failures)[0]) > stop.time:
+        if played and stop.time is not None and (first := min(played.played)[0]) > stop.time:
             raise ValueError(
                 "failures.recorded: no failure comes before stop.time: the first is at "
                 f"{format_seconds(first)}"
@@ -100,9 +100,9 @@ def _of_all(failures: RandomFailures, cluster: Cluster) -> bool:
     """Whether every worker may fail."""
     if end_workers(failures.model_copy(update={"recorded": None})):
         return True
-    played = failures.recorded.failures if failures.recorded is not None else ()
+    played = failures.recorded.played if failures.recorded is not None else ()
     machines, number = cluster.network.machines(cluster.workers), cluster.workers
-    struck = {host for _, domain, one in played for host in hosts(domain, cluster, number, one)}
+    struck = {host for _, domain, one, _ in played for host in hosts(domain, cluster, number, one)}
     return struck >= set(range(machines))
 
 
@@ -243,8 +243,8 @@ def check_life(
         )
     if checkpoint.every == "optimal" and not failures.memoryless:
         raise ValueError(
-            "checkpoint.every: optimal is known for exponential times between failures alone; "
-            "give a time, or sweep over it"
+            "checkpoint.every: optimal is known for exponential times between failures alone, "
+            "none of them mistaken; give a time, or sweep over it"
         )
     if checkpoint.mode == "asynchronous" and failures.strike == "while_computing":
         raise ValueError(

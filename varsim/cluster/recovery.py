@@ -17,7 +17,6 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.failing import (
     Domain,
     FailureSource,
-    RecordedFailure,
     RecordedFailures,
     members,
 )
@@ -72,7 +71,7 @@ class RandomFailures(Grown):
         found: list[tuple[Domain, Distribution | None]]
         found = [(one.domain, one.repair) for one in self.of]
         if self.recorded is not None:
-            found += [(domain, self.recorded.repair) for domain in self.recorded.domains]
+            found += [(domain, self.recorded.repaired) for domain in self.recorded.domains]
         return tuple(found)
 
     @property
@@ -80,7 +79,8 @@ class RandomFailures(Grown):
         """Whether two lives may meet different failures, or repairs."""
         laws = [one.between for one in self.of]
         laws += [repair for _, repair in self.repairs if repair is not None]
-        return any(law.is_random for law in laws)
+        chosen = any(one.lemons is not None or one.mistaken is not None for one in self.of)
+        return chosen or any(law.is_random for law in laws)
 
     @property
     def of_servers(self) -> bool:
@@ -93,42 +93,36 @@ class RandomFailures(Grown):
         recorded = self.recorded
         if recorded is not None:
             others = tuple(one for one in recorded.failures if one[1] != "server")
-            recorded = recorded.model_copy(update={"failures": others}) if others else None
+            left = recorded.model_copy(update={"failures": others})
+            recorded = left if left.played else None
         return self.model_copy(update={"of": of, "recorded": recorded})
 
     def rate(self, cluster: Cluster, workers: int) -> float:
         """Failures of the whole job per second, on average."""
-        drawn = math.fsum(
-            members(one.domain, cluster, workers) / one.between.expectation() for one in self.of
-        )
-        known = 0 if self.recorded is None else len(self.recorded.failures)
+        drawn = math.fsum(members(one.domain, cluster, workers) * one.rate for one in self.of)
+        known = 0 if self.recorded is None else len(self.recorded.played)
         return drawn + known / (self.horizon or LONGEST)
 
     def of_chief(self, cluster: Cluster, *, repaired: bool = False) -> bool:
         """Whether worker 0 may fail; or, `repaired`, whether its host then goes to repair."""
         played = self.recorded
-        if played is None or (repaired and played.repair is None):
-            recorded: tuple[RecordedFailure, ...] = ()
-        else:
-            recorded = played.failures
+        recorded = () if played is None or (repaired and not played.repaired) else played.played
         drawn = (one for one in self.of if one.domain != "server")
         return any(one.repair is not None or not repaired for one in drawn) or any(
             member // cluster.workers_of_a_host == 0 if domain == "worker" else member == 0
-            for _, domain, member in recorded
+            for _, domain, member, _ in recorded
             if domain != "server"
         )
 
     def rate_of_rollbacks(self, cluster: Cluster, *, chief: bool) -> float:
         """Of those random ones per second that take a server, or the `chief` with its host."""
         each = {"server": cluster.parameter_servers, "worker": cluster.workers_of_a_host * chief}
-        return math.fsum(
-            each.get(one.domain, int(chief)) / one.between.expectation() for one in self.of
-        )
+        return math.fsum(each.get(one.domain, int(chief)) * one.rate for one in self.of)
 
     @property
     def memoryless(self) -> bool:
-        """Whether the time to the next failure of the job is exponential."""
-        drawn = all(isinstance(one.between, Exponential) for one in self.of)
+        """Whether the time to the next failure of the job is exponential, given its lemons."""
+        drawn = all(isinstance(one.between, Exponential) and not one.mistaken for one in self.of)
         return drawn and self.recorded is None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.failing import DOMAINS, hosts, members
+from varsim.cluster.failing import DOMAINS, FailureSource, Mistaken, hosts, members
 from varsim.cluster.recovery import LONGEST, RandomFailures, Spares
 from varsim.values.distribution import Floats, Stream
 from varsim.values.distributions import Distribution
@@ -24,6 +24,9 @@ class Strike(NamedTuple):
     time: int
     source: int
     member: int
+    taken: int  # the member that is taken away: another one if it is mistaken
+    again: bool  # a fault that stayed strikes again
+    until: int  # when it was over (ns), if that was recorded, else -1
 
 
 class Struck(NamedTuple):
@@ -52,75 +55,131 @@ class Strikes:
         self._detection = round(failures.detection * _NS)
         self._repairs: dict[tuple[int, int], Iterator[int]] = {}
         self.hosts = Hosts(spares or Spares(hot=0, cold=0))
+        self._stay: set[tuple[int, int]] = set()  # faults: of which source and member
 
     def until(self, horizon: float) -> list[Strike]:
         """All failures up to a time (s), in order; of one instant by source and member."""
-        times, sources, which = [], [], []
-        end = round(horizon * _NS)
+        found, end = list[Strike](), round(horizon * _NS)
         for source, described in enumerate(self._failures.of):
-            law = described.between
-            for member in range(members(described.domain, self._cluster, self._workers)):
-                until = 0
-                for block in law.blocks(member, self._stream("failure", source, member)):
-                    # Beyond the horizon none is needed, and 64 bits might not hold them.
-                    needed = np.searchsorted(np.cumsum(block), horizon) + 2
-                    found = until + np.cumsum(_nanoseconds(block[:needed]))
-                    until = int(found[-1])
-                    times.append(found[found <= end])
-                    sources.append(np.full(len(times[-1]), source))
-                    which.append(np.full(len(times[-1]), member))
-                    if until > end:
-                        break
+            number = members(described.domain, self._cluster, self._workers)
+            for member in range(number):
+                times = self._times(described, source, member, horizon)
+                if described.mistaken is None:
+                    found += (Strike(time, source, member, member, False, -1) for time in times)
+                else:
+                    found += self._mistaken(described.mistaken, source, member, number, times, end)
         if (recorded := self._failures.recorded) is not None:
-            when, domains, who = zip(*recorded.failures, strict=True)
-            found = _nanoseconds(np.array(when))
-            met, after = found <= end, len(self._failures.of)
-            times.append(found[met])
-            sources.append(np.array([after + recorded.domains.index(one) for one in domains])[met])
-            which.append(np.array(who)[met])
-        columns = [np.concatenate(one) for one in (times, sources, which)]
-        order = np.lexsort(columns[::-1])
-        rows = np.stack(columns, axis=1)[order].tolist()
-        return list(map(Strike._make, rows))
+            after, domains = len(self._failures.of), recorded.domains
+            for when, domain, member, over in recorded.played:
+                time, until = _nanoseconds(np.array([when, -1 if over is None else over])).tolist()
+                source = after + domains.index(domain)
+                found.append(Strike(time, source, member, member, False, until))
+        return sorted(one for one in found if one.time <= end)
+
+    def _times(
+        self, described: FailureSource, source: int, member: int, horizon: float
+    ) -> Iterator[int]:
+        """When a member fails (ns), up to a time (s)."""
+        end, until, lemons = round(horizon * _NS), 0, described.lemons
+        often = 1.0
+        if lemons is not None and self._stream("lemon", source, member)(0).random() < lemons.share:
+            often = lemons.times
+        for block in described.between.blocks(member, self._stream("failure", source, member)):
+            # Beyond the horizon none is needed, and 64 bits might not hold them.
+            apart = block / often
+            needed = np.searchsorted(np.cumsum(apart), horizon) + 2
+            found = until + np.cumsum(_nanoseconds(apart[:needed]))
+            until = int(found[-1])
+            yield from found[found <= end].tolist()
+            if until > end:
+                return
+
+    def _mistaken(
+        self,
+        mistaken: Mistaken,
+        source: int,
+        member: int,
+        number: int,
+        times: Iterator[int],
+        end: int,
+    ) -> Iterator[Strike]:
+        """Failures of a member of so many, each till it is not taken for another."""
+        for place, time in enumerate(times):
+            draws, again = self._stream("mistaken", source, member)(place), False
+            later = self._drawn("again", source, member, mistaken.again, place)
+            while time <= end:
+                wrong, other = draws.random() < mistaken.share, int(draws.integers(number - 1))
+                taken = other + (other >= member) if wrong else member
+                yield Strike(time, source, member, taken, again, -1)
+                if not wrong:
+                    break
+                time, again = time + next(later), True
 
     def happen(self, strikes: Sequence[Strike], now: int) -> tuple[Struck, set[int]]:
         """Failures of one instant, and the hosts they hit; those that are not there are not."""
         failed, away, hit = 0, dict[int, int](), set[int]()
         for strike in strikes:
-            _, source, member = strike
-            _, law = self._failures.repairs[source]
-            taken: Sequence[int] = self.takes(strike)
+            if self.is_over(strike):
+                continue
+            place = strike.source, strike.member
+            _, law = self._failures.repairs[strike.source]
+            taken: Sequence[int] = self._hosts_of(*place)
             if law is not None:
-                taken = [host for host in taken if not self.hosts.is_missing(host, now)]
+                taken = self._there(*place, now)
                 if not taken:
                     continue
-                repair = self._repair(source, member, law)
-                away |= {host: max(repair, away.get(host, 0)) for host in taken}
+                gone = self._there(strike.source, strike.taken, now)
+                repair = self._repair(strike, law, now + self._detection)
+                away |= {host: max(repair, away.get(host, 0)) for host in gone}
+                hit.update(gone)
+                self._stay = {one for one in self._stay if self._hosts_of(*one)[0] not in gone}
+                if strike.taken != strike.member:
+                    self._stay.add(place)
             failed += 1
             hit.update(taken)
         noticed = now + self._detection
         spares = sum(self.hosts.lose(host, noticed, repair) for host, repair in away.items())
         return Struck(failed, spares, frozenset(away)), hit
 
-    def takes(self, strike: Strike) -> range:
+    def takes(self, strike: Strike) -> set[int]:
         """The hosts that a failure takes, if they are there."""
-        domain, _ = self._failures.repairs[strike.source]
-        return hosts(domain, self._cluster, self._workers, strike.member)
+        if self.is_over(strike):
+            return set()
+        which = {strike.member, strike.taken}
+        return {host for one in which for host in self._hosts_of(strike.source, one)}
 
-    def _repair(self, source: int, member: int, law: Distribution) -> int:
-        """How long (ns) a member of a source is away this time."""
-        if (source, member) not in self._repairs:
-            self._repairs[source, member] = chain.from_iterable(
-                _nanoseconds(block).tolist()
-                for block in law.blocks(member, self._stream("repair", source, member))
-            )
-        return next(self._repairs[source, member])
+    def is_over(self, strike: Strike) -> bool:
+        """Whether a fault that would strike again has been repaired, or never came."""
+        return strike.again and (strike.source, strike.member) not in self._stay
 
-    def _stream(self, purpose: str, source: int, member: int) -> Stream:
+    def _hosts_of(self, source: int, member: int) -> range:
+        domain, _ = self._failures.repairs[source]
+        return hosts(domain, self._cluster, self._workers, member)
+
+    def _there(self, source: int, member: int, now: int) -> list[int]:
+        whole = self._hosts_of(source, member)
+        return [host for host in whole if not self.hosts.is_missing(host, now)]
+
+    def _repair(self, strike: Strike, law: Distribution, noticed: int) -> int:
+        """How long (ns) what a failure takes is away this time, once it is noticed."""
+        if strike.until >= 0:
+            return max(0, strike.until - noticed)
+        place = strike.source, strike.taken
+        if place not in self._repairs:
+            self._repairs[place] = self._drawn("repair", *place, law)
+        return next(self._repairs[place])
+
+    def _drawn(
+        self, purpose: str, source: int, member: int, law: Distribution, *place: int
+    ) -> Iterator[int]:
+        blocks = law.blocks(member, self._stream(purpose, source, member, *place))
+        return chain.from_iterable(_nanoseconds(block).tolist() for block in blocks)
+
+    def _stream(self, purpose: str, source: int, member: int, *place: int) -> Stream:
         """Streams of a member, by its domain and how many sources of that come before this one."""
         domain, _ = self._failures.repairs[source]
         alike = sum(other == domain for other, _ in self._failures.repairs[:source])
-        key = DOMAINS[domain], alike, member
+        key = DOMAINS[domain], alike, member, *place
         return lambda block: stream(*self._key, purpose, *key, block)
 
 

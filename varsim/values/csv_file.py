@@ -1,5 +1,6 @@
 """CSV files that a scenario names: their lines, each mistake at its line."""
 
+import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,8 +64,37 @@ def named_in(
     return Path((info.context or {}).get("folder", ""), file)
 
 
+def header_of(path: Path) -> list[str]:
+    """The names in the first line of a file; ValueError names a file that cannot be read."""
+    return _named(_lines(path)[0])
+
+
 def rows_of(path: Path, header: Sequence[str], what: str) -> Iterator[CsvRow]:
     """The lines of a file below its header, without empty ones; ValueError names file and line."""
+    first, *lines = _lines(path)
+    if _named(first) != list(header):
+        raise ValueError(f"{path}, line 1: the header must be {','.join(header)}")
+    for number, line in enumerate(lines, start=2):
+        if line.strip():
+            row = CsvRow(_named(line), path, number)
+            if len(row.fields) != len(header):
+                count = {2: "two", 3: "three"}.get(len(header), len(header))
+                raise ValueError(
+                    f"{row.place}: {len(row.fields)} values where {','.join(header)} are {count}"
+                )
+            yield row
+    if len(lines) > _MOST:
+        raise ValueError(f"{path}: {len(lines)} {what}; at most {_MOST} can be replayed")
+    if not any(map(str.strip, lines)):
+        raise ValueError(f"{path}, line 2: no {what} after the header")
+
+
+def _named(line: str) -> list[str]:
+    return [one.strip() for one in next(csv.reader([line]), [])]
+
+
+def _lines(path: Path) -> list[str]:
+    """All lines, at least one."""
     try:
         there, folder = path.is_file(), path.is_dir()
     except OSError as problem:  # as of a name that no file can have
@@ -77,19 +107,4 @@ def rows_of(path: Path, header: Sequence[str], what: str) -> Iterator[CsvRow]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
-    first, *lines = text.splitlines() or [""]
-    if [name.strip() for name in first.split(",")] != list(header):
-        raise ValueError(f"{path}, line 1: the header must be {','.join(header)}")
-    for number, line in enumerate(lines, start=2):
-        if line.strip():
-            row = CsvRow([one.strip() for one in line.split(",")], path, number)
-            if len(row.fields) != len(header):
-                count = {2: "two", 3: "three"}[len(header)]
-                raise ValueError(
-                    f"{row.place}: {len(row.fields)} values where {','.join(header)} are {count}"
-                )
-            yield row
-    if len(lines) > _MOST:
-        raise ValueError(f"{path}: {len(lines)} {what}; at most {_MOST} can be replayed")
-    if not any(map(str.strip, lines)):
-        raise ValueError(f"{path}, line 2: no {what} after the header")
+    return text.splitlines() or [""]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from varsim.units import Seconds
-from varsim.values.schema import Model
+from varsim.values.schema import Grown, Model
 
 Floats: TypeAlias = NDArray[np.float64]
 Stream: TypeAlias = Callable[[int], np.random.Generator]
@@ -187,20 +187,39 @@ class ShiftedExponential(Distribution):
         return self.minimum
 
 
-class Lognormal(Distribution):
-    """Lognormal distribution; `sigma` is the standard deviation of the logarithm."""
+class Lognormal(Grown, Distribution):
+    """Lognormal distribution, by its mean and the spread of its logarithm, or by its median."""
 
     about: ClassVar[str] = "lognormal, given by its mean; sigma is the spread of the logarithm"
+    later: ClassVar[tuple[str, ...]] = ("median",)
 
     kind: Literal["lognormal"] = "lognormal"
     mean: PositiveSeconds
     """Mean time."""
-    sigma: float = Field(gt=0, le=10)
+    sigma: float | None = Field(None, gt=0, le=10)
     """Standard deviation of the logarithm."""
+    median: PositiveSeconds | None = None
+    """Median time, below the mean, instead of sigma."""
+
+    @model_validator(mode="after")
+    def _one_spread(self) -> Self:
+        if (self.sigma is None) == (self.median is None):
+            raise ValueError("give either sigma or median: each says how far times are spread")
+        if self.median is not None and self.median >= self.mean:
+            raise ValueError("median must be below the mean, as it is of every lognormal law")
+        return self
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        centre = math.log(self.mean) - self.sigma * self.sigma / 2
-        return generator.lognormal(centre, self.sigma, BLOCK)
+        centre = math.log(self.mean) - self.spread * self.spread / 2
+        return generator.lognormal(centre, self.spread, BLOCK)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the logarithm, given or not."""
+        if self.median is None:
+            assert self.sigma is not None, "one of both is given"
+            return self.sigma
+        return math.sqrt(2 * math.log(self.mean / self.median))
 
     def expectation(self) -> float:
         return self.mean

@@ -1,4 +1,4 @@
-"""The table of distributions by `kind`, with the two that combine others: Mixture and Markov.
+"""The table of distributions by `kind`, with those that combine others: Mixture, Stages, Markov.
 
 A new distribution is a class and a line here.
 """
@@ -40,6 +40,7 @@ __all__ = [
     "Distribution",
     "Markov",
     "Mixture",
+    "Stages",
     "Stream",
     "check_no_batch",
 ]
@@ -85,6 +86,41 @@ class Mixture(Distribution):
         return sum(
             component.weight / total * component.law.expectation() for component in self.components
         )
+
+
+class Stages(Distribution):
+    """Two stages: the `first` is enough with probability `works`, else the `second` follows it.
+
+    Of a repair: a restart, and where that is of no help a technician. The second may be stages
+    again.
+    """
+
+    about: ClassVar[str] = "a first stage that may be enough, else a second after it"
+
+    kind: Literal["stages"] = "stages"
+    first: "AnyDistribution"
+    """Law of the first stage."""
+    works: float = Field(gt=0, lt=1)
+    """Probability that the first stage is enough."""
+    second: "AnyDistribution"
+    """Law of the second stage."""
+
+    def parts(self) -> tuple[Distribution, ...]:
+        return self.first, self.second
+
+    def shortest(self) -> float:
+        return self.first.shortest()
+
+    def for_batch(self, examples: int) -> Distribution:
+        both = {"first": self.first.for_batch(examples), "second": self.second.for_batch(examples)}
+        return self.model_copy(update=both)
+
+    def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
+        for block, (first, second) in enumerate(_in_parallel(self.parts(), worker, stream)):
+            yield first + np.where(stream(block).random(BLOCK) < self.works, 0.0, second)
+
+    def expectation(self) -> float:
+        return self.first.expectation() + (1 - self.works) * self.second.expectation()
 
 
 class Markov(Distribution):
@@ -163,6 +199,7 @@ DISTRIBUTIONS: Final[dict[str, type[Distribution]]] = {
     "pareto": Pareto,
     "gumbel": Gumbel,
     "mixture": Mixture,
+    "stages": Stages,
     "markov": Markov,
     "trace": MeasuredTimes,
     "batch_curve": BatchCurve,
@@ -184,5 +221,5 @@ else:
     AnyDistribution = LAWS.type()
 
 # These hold distributions, whose union did not exist when they were defined.
-for _model in (Component, Mixture, Markov):
+for _model in (Component, Mixture, Stages, Markov):
     _model.model_rebuild()

@@ -20,6 +20,9 @@ PURPOSES: Final = {
     "failure": 7,
     "repair": 8,
     "step": 9,
+    "lemon": 10,
+    "mistaken": 11,
+    "again": 12,
 }
 
 _Words: TypeAlias = NDArray[np.uint32]

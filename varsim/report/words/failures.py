@@ -47,13 +47,24 @@ def _source(one: FailureSource) -> str:
     if one.preset is not None:
         known = presets.failures(one.preset)
         often += f" ({known.per_day:g} a day for {known.gpus} GPUs, as in the {known.title})"
-    return often + _repaired(one.repair)
+    if one.lemons is not None:
+        share = digits(100 * one.lemons.share)
+        often += f", {share} % of them, lemons, {one.lemons.times:g} times as often"
+    often += _repaired(one.repair)
+    if one.mistaken is not None:
+        share, again = digits(100 * one.mistaken.share), one.mistaken.again.expectation()
+        often += f"; in {share} % of failures another {one.domain} is taken away, and the fault "
+        often += f"strikes again {format_seconds(again)} later"
+    return often
 
 
 def _played_back(one: RecordedFailures) -> str:
-    number = len(one.failures)
+    number = len(one.played)
     said = f"{number:,} recorded failure{'s' * (number > 1)}, played back"
-    return (f"{said} from {one.file}" if one.file else said) + _repaired(one.repair)
+    said = f"{said} from {one.file}" if one.file else said
+    if one.played[0][3] is not None:
+        return f"{said}, each repaired when it was"
+    return said + _repaired(one.repair)
 
 
 def _repaired(law: Distribution | None) -> str:

@@ -238,12 +238,15 @@ def _beyond(failures: RandomFailures) -> Iterator[str]:
     """What lies after the horizon: failures that happened, and the end of repairs."""
     horizon = failures.horizon or math.inf
     if failures.recorded is not None:
-        known = [when for when, _, _ in failures.recorded.failures]
+        known = [one[0] for one in failures.recorded.played]
         if late := sum(when > horizon for when in known):
             text = f"{late:,} {'comes' if late == 1 else 'come'} after the horizon of"
             text += f" {long(horizon)}, and so not into these lives."
             yield f"Of {len(known):,} recorded failures {text}"
-    for domain, law in failures.repairs:
+    repairs = [(one.domain, one.repair) for one in failures.of]
+    if failures.recorded is not None:
+        repairs += [(domain, failures.recorded.repair) for domain in failures.recorded.domains]
+    for domain, law in repairs:
         if law is not None and not law.is_random and law.expectation() >= horizon:
             yield (
                 f"The repair of a {domain} takes {long(law.expectation())}, and the horizon is "
