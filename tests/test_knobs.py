@@ -391,6 +391,7 @@ KINDS: dict[str, dict[str, Case]] = {
         "pareto": {"minimum": 0.05, "alpha": 2.0},
         "gumbel": {"location": 0.1, "scale": 0.02},
         "mixture": {"components": weights(1.0, 1.0)},
+        "stages": {"first": FAST, "works": 0.5, "second": SLOW},
         "markov": MARKOV,
         "trace": {"seconds": ((0.1, 0.2),)},
         "phases": {"forward": 0.03, "backward": 0.08},

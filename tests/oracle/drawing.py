@@ -204,7 +204,8 @@ def _slow_workers(source: random.Random, workers: int) -> tuple[Drawn, ...]:
 
 def _law(source: random.Random, depth: int) -> Drawn:
     """Any law but one made of laws made of laws."""
-    kinds = [kind for kind in DISTRIBUTIONS if depth == 0 or kind not in ("mixture", "markov")]
+    of_laws = ("mixture", "stages", "markov")
+    kinds = [kind for kind in DISTRIBUTIONS if depth == 0 or kind not in of_laws]
     return DISTRIBUTIONS[source.choice([*kinds, "constant", "constant"])](source, depth)
 
 
@@ -226,6 +227,15 @@ def _mixture(source: random.Random, depth: int) -> Drawn:
         for _ in range(source.randint(2, 3))
     ]
     return {"kind": "mixture", "components": tuple(parts)}
+
+
+def _stages(source: random.Random, depth: int) -> Drawn:
+    return {
+        "kind": "stages",
+        "first": _law(source, depth + 1),
+        "works": source.uniform(0.05, 0.95),
+        "second": _law(source, depth + 1),
+    }
 
 
 def _markov(source: random.Random, depth: int) -> Drawn:
@@ -264,6 +274,7 @@ DISTRIBUTIONS: Final[dict[str, Callable[[random.Random, int], Drawn]]] = {
     },
     "phases": lambda s, _: {"kind": "phases", "forward": _ms(s), "backward": s.randint(1, 5) * _MS},
     "mixture": _mixture,
+    "stages": _stages,
     "markov": _markov,
     "trace": _trace,
     "batch_curve": lambda s, _: {

@@ -19,6 +19,7 @@ from varsim.values.stream import stream
 ADAPTER: TypeAdapter[Distribution] = TypeAdapter(AnyDistribution)
 Numbers = NDArray[np.float64]
 
+UNIT = {"kind": "uniform", "low": 0.0, "high": 1.0}
 FAST = {"kind": "constant", "value": 1.0}
 SLOW = {"kind": "constant", "value": 3.0}
 
@@ -108,12 +109,7 @@ THEORY: list[tuple[Distribution, float, float, Callable[[Numbers], Numbers]]] = 
     ),
     # A stage of 0 to 1, and in a quarter of all cases another after it: mean 0.5 + 0.25 * 0.5.
     (
-        law(
-            "stages",
-            first={"kind": "uniform", "low": 0.0, "high": 1.0},
-            works=0.75,
-            second={"kind": "uniform", "low": 0.0, "high": 1.0},
-        ),
+        law("stages", first=UNIT, works=0.75, second=UNIT),
         0.625,
         1 / 12 + 0.25 * (1 / 12 + 0.25) - 0.0625 * 0.25,
         lambda t: np.where(t < 1, 0.75 * t + t**2 / 8, 0.75 + (1 - (2 - t) ** 2 / 2) / 4),
