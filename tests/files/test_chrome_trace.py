@@ -8,13 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from handmade import SECOND, a_scenario, a_trace
 
-import varsim
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase
-from varsim.report.files import chrome_trace as chrome_trace_module
 from varsim.report.files.chrome_trace import chrome_trace
 from varsim.study.result import Result
 
@@ -118,50 +115,6 @@ workload: {problem: {kind: timing, size: 50 MB}, batch_size: 1}
 strategies: [{kind: none}]
 stop: {global_steps: 2}
 """
-
-
-def loads_of(result: Result) -> dict[str, list[tuple[float, float]]]:
-    found = defaultdict(list)
-    for event in events_of(chrome_trace(result)[0]):
-        if event["ph"] == "C" and list(event["args"]) == ["in use (%)"]:
-            found[event["name"]].append(
-                (float(event["ts"]) / 1e3, float(event["args"]["in use (%)"]))
-            )
-    return found
-
-
-def test_every_link_and_server_has_a_track_of_its_load() -> None:
-    # Read 50 ms, compute 100, push 50, handling 4; then once more.
-    reading, pushing = ([(at, 100), (at + 50, 0)] for at in (0, 150))
-    again = [[(at + 204, use) for at, use in one] for one in (reading, pushing)]
-    assert loads_of(varsim.run(ONE)) == {
-        "downlink of worker 0": [*reading, *again[0]],
-        "uplink of server 0": [*reading, *again[0]],
-        "uplink of worker 0": [*pushing, *again[1]],
-        "downlink of server 0": [*pushing, *again[1]],
-        "server 0, handling requests": [(200, 100), (204, 0), (404, 100), (408, 0)],
-    }
-
-
-def test_of_many_links_there_is_a_track_for_all_of_a_kind() -> None:
-    result = varsim.run(ONE.replace("workers: 1", "workers: 30").replace("steps: 2", "steps: 60"))
-    found = loads_of(result)
-    assert set(found) == {
-        *("uplinks of workers 0 to 29", "downlinks of workers 0 to 29"),
-        *("uplink of server 0", "downlink of server 0", "server 0, handling requests"),
-    }
-    # One at a time reads, with all of its own link; together they are 30.
-    assert {use for _, use in found["downlinks of workers 0 to 29"]} <= {0, 3.33333, 6.66667}
-    assert found["uplink of server 0"][0] == (0, 100)
-
-
-def test_tracks_end_where_there_are_too_many_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = varsim.run(ONE)
-    monkeypatch.setattr(chrome_trace_module, "MOST_LOADS", 9)
-    events = events_of(chrome_trace(result)[0])
-    (end,) = [event for event in events if event["name"] == "tracks of links end here"]
-    assert float(end["ts"]) == 204e3
-    assert max(at for own in loads_of(result).values() for at, _ in own) == 200
 
 
 def test_a_trace_beyond_the_cap_keeps_a_fair_share() -> None:

@@ -9,16 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import varsim
 from tests.browsing import chromium
 from varsim.report import page, player, training
-from varsim.report.tracks import tracks
-from varsim.report.words.names import mention
 from varsim.scenario.loading import load_scenario
-from varsim.study.loads import Watched, loads
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 
@@ -103,61 +99,6 @@ def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) ->
 def test_the_key_explains_what_there_is_to_see(result: Result, overlapping: Result) -> None:
     assert len(player.content(result)["marks"]) == 1, "updates alone"
     assert player.content(overlapping)["marks"][1:] == ["thin bars: communication"]
-
-
-def test_loads_are_those_of_links_and_servers(result: Result) -> None:
-    found = loads(result)
-    for label, told in zip(result.strategies, player.content(result)["strategies"], strict=True):
-        for one in told["loads"]:
-            times, values = np.cumsum(one["apart"]), np.array(one["values"], dtype=object)
-            mean = (values[:-1].astype(float) * np.diff(times)).sum() / result.trace(label).end
-            assert mean == pytest.approx(one["share"], abs=0.1)
-            assert one["means"] == ""
-    assert {one.name for one in tracks(found[result.strategies[0]])} >= {"uplink of worker 0"}
-
-
-def test_changes_close_together_are_one_with_their_mean(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exact = player.content(result)["strategies"]
-    monkeypatch.setattr(player, "MOST_CHANGES", 200)
-    coarse = player.content(result)["strategies"]
-    assert any(one["means"].startswith(", means over ") for told in coarse for one in told["loads"])
-    for before, after in zip(exact, coarse, strict=True):
-        for one, other in zip(before["loads"], after["loads"], strict=True):
-            assert len(other["apart"]) <= len(one["apart"])
-            whole = [
-                (np.array(each["values"][:-1]) * each["apart"][1:]).sum() for each in (one, other)
-            ]
-            # Shares are rounded to 0.1 %.
-            assert whole[1] == pytest.approx(whole[0], abs=0.05 * sum(one["apart"]))
-
-
-def test_the_page_says_up_to_when_loads_are_known(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = {
-        name: one._replace(until=result.trace(name).end // 2) for name, one in loads(result).items()
-    }
-    monkeypatch.setattr(player, "loads", lambda _: found)
-    content = player.content(result)
-    assert content["cut"].startswith("What is in use is known up to ")
-    for label, told in zip(result.strategies, content["strategies"], strict=True):
-        for one in told["loads"]:
-            assert one["values"][-1] is None
-            assert sum(one["apart"]) == result.trace(label).end // 2
-
-
-def test_the_page_says_of_whom_no_loads_are_known(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, *others = result.strategies
-    none = {first: Watched(0, {})} | {name: loads(result)[name] for name in others}
-    monkeypatch.setattr(player, "loads", lambda _: none)
-    assert (
-        player.content(result)["cut"]
-        == f"What is in use is not known of {mention(result.scenario, first)}."
-    )
 
 
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,55 +247,6 @@ class TestInABrowser:
             while "computing and all-reducing" not in (before := story.inner_text()):
                 shown.keyboard.press("ArrowRight")
                 assert story.inner_text() != before, "it is told before the end"
-
-    def test_the_load_of_the_link_that_one_picks_is_drawn_and_told(
-        self, overlapping: Result, tmp_path: Path
-    ) -> None:
-        with opened(overlapping, tmp_path) as shown:
-            pick, canvas = shown.locator("#player select"), shown.locator("#player canvas")
-            options = pick.locator("option").all_inner_texts()
-            shares = [float(one.split(": ")[1].removesuffix(" %")) for one in options[1:]]
-            assert options[0] == "the busiest of each"
-            assert shares == sorted(shares, reverse=True)
-            pick.select_option("uplinks of servers 0 and 1")
-            _, servers = player.content(overlapping)["strategies"]
-            (load,) = [
-                one for one in servers["loads"] if one["name"] == "uplinks of servers 0 and 1"
-            ]
-            assert load["apart"][:2] == [0, 0]
-            assert load["values"][:3] == [0, 100.0, 0.0]
-            end = load["apart"][2]  # until then variables are read
-            box, window = canvas.bounding_box(), player.content(overlapping)["window"]
-            x = 52 + end / 2 / window * (box["width"] - 86)
-            # Strips of the second strategy: below its three workers.
-            top = 22 + (24 + 57 + 2 * 22 + 14 + 8) + 24 + 39 + 4
-            canvas.hover(position={"x": x, "y": top + 22 + 14 + 9})
-            assert shown.locator("#tip p").all_inner_texts() == [
-                "uplinks of servers 0 and 1, in use (%): 100"
-            ]
-            canvas.click(position={"x": x, "y": top + 22 + 14 + 9})
-            story = shown.locator(".player-story").inner_text()
-            assert "In use: 100 % (uplinks of servers 0 and 1)." in story
-
-    def test_a_name_of_a_link_covers_nothing_however_narrow_the_page(
-        self, overlapping: Result, tmp_path: Path
-    ) -> None:
-        with opened(overlapping, tmp_path, 420, WRITTEN) as shown:
-            told = player.content(overlapping)["strategies"]
-            known = {one["name"] for each in told for one in each["loads"]}
-            width = shown.locator("#player canvas").bounding_box()["width"]
-            for picked in ("", *known):
-                shown.evaluate("written = []")
-                shown.locator("#player select").select_option(picked)
-                written = shown.evaluate("written")
-                names = [one for one in written if one["text"].partition(", means")[0] in known]
-                strips = [one["y"] for one in written if one["text"] == "in use"]
-                links = [one["y"] for one in written if one["text"] == "links"]
-                for name, link, strip in zip(names, links, strips, strict=True):
-                    # Strips are 18 px high, with their words at half of that.
-                    assert link + 9 < name["y"] - 5
-                    assert name["y"] + 5 < strip - 9
-                    assert 0 <= name["x"] < name["x"] + name["width"] <= width
 
     def test_curves_have_the_dashes_that_the_legend_shows(self, shown: Any, result: Result) -> None:
         lines = shown.locator(".player-legend label")

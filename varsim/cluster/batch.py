@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias, cast
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.loads import Loads
 from varsim.cluster.ports import PortBank, Served
 
 __all__ = ["Hop", "Message", "MessageBatch", "Route", "Schedule"]
@@ -354,25 +353,6 @@ class MessageBatch:
         begun, served = cast(tuple[int, Served], starts)
         times = {**served.bank.starts(served), self.links[self.schedule.fan.link]: begun}
         return [times[link] for link in self.links]
-
-
-class NotedBatch(MessageBatch):
-    """Batch of a run that is watched: when it takes its links is noted."""
-
-    __slots__ = ("_loads",)
-
-    def __init__(
-        self, messages: Iterable[Message], known: dict[object, Schedule], loads: Loads
-    ) -> None:
-        super().__init__(messages, known=known)
-        self._loads = loads
-
-    def hand_over(self, now: int) -> int:
-        due = super().hand_over(now)
-        starts = self._by_link(self.latest)
-        for number, hold, _, _ in self.schedule.hops:
-            self._loads.note(self.links[number].name, starts[number], starts[number] + hold)
-        return due
 
 
 def _alone_stored(messages: Sequence[_Part], links: Sequence[Link]) -> int:

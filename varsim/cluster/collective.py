@@ -135,9 +135,8 @@ class Collective:
         self._foreseen = by_message is None and not shared
         if by_message is None:
             failures = job.failures
-            watched = job.loads is not None  # then what is broken off is not worked out ahead
             by_message = shared or failures.restarts
-            by_message |= (may_fail or watched) and failures.expected
+            by_message |= may_fail and failures.expected
         self._by_message = by_message
         self._recurrence = Recurrence(plan)
         if self._by_message:
@@ -251,8 +250,6 @@ class Collective:
             work = self._recurrence.ends([round(slowed.work_at(time)) for time in entries])
             times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
         self._clock.trigger_each(times, ends)
-        if self._job.loads is not None and not self._by_message:
-            self._recurrence.note(self._job.loads, self._pace)
 
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""
@@ -293,9 +290,6 @@ class Collective:
             pace = self._slowed()
             entries = [None if one is None else round(pace.work_at(one)) for one in entries]
             coming = round(pace.work_at(end))
-        if self._job.loads is not None:
-            coming_round = self._round.plan, entries, self._broken_at
-            self._recurrence.note_before(*coming_round, self._job.loads, pace)
         self._recurrence.count(latest, self._round.plan, entries, self._broken_at, coming)
 
     def _return(self, worker: Member) -> Event:

@@ -22,7 +22,7 @@ Virtual time: Zhang, "Virtual clock", SIGCOMM 1990; Parekh and Gallager, 1993 (g
 processor sharing). Max-min fairness: Bertsekas and Gallager, "Data Networks", section 6.5.2.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from heapq import heappop, heappush, heapreplace
 from math import inf
@@ -30,7 +30,6 @@ from typing import Final
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link
-from varsim.cluster.loads import Loads
 from varsim.cluster.maxmin import NEVER, Flow, Mesh, Passed, Sharing
 
 # With more than this many different bandwidths of its flows' other links a hub is no faster.
@@ -154,61 +153,6 @@ class FairShare:
             self._wake(self._agenda[0][0])
 
 
-class NotedFairShare(FairShare):
-    """Fair sharing in a run that is watched: what share of each link is in use is noted."""
-
-    def __init__(self, clock: Clock, loads: Loads) -> None:
-        super().__init__(clock)
-        self._loads = loads
-        self._noted_to = 0  # ns
-        self._pieces: dict[Link, tuple[int, float]] = {}  # since when, which share
-
-    def start(
-        self,
-        route: tuple[Link, ...],
-        marks: Sequence[float],
-        reached: Callable[[int], None],
-        *,
-        empty: float = 0.0,
-        sets_off: bool = True,
-    ) -> None:
-        self._note(self._clock.time)
-        super().start(route, marks, reached, empty=empty, sets_off=sets_off)
-
-    def count(self, end: int) -> None:
-        self._note(end)
-        for link, (since, share) in self._pieces.items():
-            self._loads.note(link.name, since, end, share)
-        super().count(end)
-
-    def _settle(self) -> None:
-        self._note(self._clock.time)
-        super()._settle()
-
-    def _note(self, now: int) -> None:
-        """The rates have been these since the last change, and are no more."""
-        since, self._noted_to = self._noted_to, now
-        if since == now:
-            return
-        used: dict[Link, float] = {}
-        for sharing in {id(one): one for one in self._holder.values()}.values():
-            for flow, rate in sharing.rates():
-                for link in flow.route:
-                    used[link] = used.get(link, 0.0) + rate
-        shares = {link: round(rate / link.bandwidth, 12) for link, rate in used.items()}
-        for link, (begun, share) in [*self._pieces.items()]:
-            if shares.get(link) != share:
-                self._loads.note(link.name, begun, since, share)
-                del self._pieces[link]
-        for link, share in shares.items():
-            self._pieces.setdefault(link, (since, share))
-
-
-def fair_share(clock: Clock, loads: Loads | None) -> FairShare:
-    """Fair sharing, noted where there are loads."""
-    return FairShare(clock) if loads is None else NotedFairShare(clock, loads)
-
-
 class Group:
     """The flows of a hub whose other links allow them the same rate; see Hub."""
 
@@ -290,9 +234,6 @@ class Hub(Sharing):
         self.expected = NEVER
         flows = [(flow, g.virtual - flow.entered) for g in self._groups for *_, flow in g.heap]
         return sorted(flows, key=lambda entry: entry[0].number)
-
-    def rates(self) -> Iterator[tuple[Flow, float]]:
-        return ((flow, group.rate) for group in self._groups for *_, flow in group.heap)
 
     def pass_marks(self, now: int, passed: list[Passed], holder: dict[Link, Sharing]) -> int:
         elapsed = now - self._epoch

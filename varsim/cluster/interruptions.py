@@ -12,7 +12,6 @@ from varsim.cluster.attempts import Fall, Gone, with_attempts
 from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
-from varsim.cluster.loads import Loads
 from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
 from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
@@ -36,14 +35,13 @@ class Rules(NamedTuple):
 class Session(NamedTuple):
     """What is done with a model on servers: it is rolled back to what was saved, and measured.
 
-    Or all that work on it begin `anew`. `loads`: in a run that is watched, of its servers, too.
+    Or all that work on it begin `anew`.
     """
 
     roll_back: Callable[[], None]
     measure: Callable[[], None]
     anew: Callable[[], None]
     saver: Saver[Any] | None
-    loads: Loads | None
 
 
 class Interruptions:
@@ -195,8 +193,6 @@ class Interruptions:
             down = [own[-1].waits[-1] for own in self._falls if own and own[-1].back > now]
             hosts = map(there_of, range(self._machines))
             there = max(there, *hosts, *(until for _, _, until in down))
-        if self._session.loads is not None:
-            self._session.loads.break_off(now)
         self._sessions += 1
         ready = there + self._restart + (0 if self._saver is None else self._saver.restores)
         self._clock.call_first(ready, partial(self._begin_anew, self._sessions))

@@ -17,7 +17,6 @@ from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
 from varsim.cluster.leading import saver_of
 from varsim.cluster.ledger import Balance, Ledger
-from varsim.cluster.loads import Loads
 from varsim.cluster.network import network
 from varsim.cluster.saving import Saver, ServerSaver
 from varsim.cluster.slowdown import windows
@@ -52,7 +51,7 @@ class Job:
     `events` end processes and let them begin again, and so do random failures, by `rules`.
     `target_loss`: when it is reached is to be found out, besides that of the stop rule. `lazy` and
     `record` exist for measurements of the simulator itself: no result depends on `lazy`, and
-    without `record` a run leaves no spans. `loads` are noted where somebody watches the run.
+    without `record` a run leaves no spans.
     """
 
     def __init__(
@@ -69,7 +68,6 @@ class Job:
         target_loss: float | None = None,
         lazy: bool = True,
         record: bool = True,
-        loads: Loads | None = None,
     ) -> None:
         self.cluster = cluster
         self.workload = workload
@@ -81,8 +79,7 @@ class Job:
         self.trained = [index for index, spec in variables if spec.has_gradient]
         self.ledger = Ledger(self.recorder, len(self.trained), workload.batch_size)
         self.gradients = Gradients(self.task, lazy, self.trained, workload.batch_size)
-        self.network = network(self.clock, cluster.network, loads)
-        self.loads = loads
+        self.network = network(self.clock, cluster.network)
         self.may_break_off = False  # whether gradients may be given up before they are sent
         self.stopped_by = ""
         self.sends_on = False  # something was still on its way when the run came to its end
@@ -403,7 +400,7 @@ class Job:
         return Interruptions(
             *known,
             lambda: self._end(_TOO_MANY),
-            Session(self._roll_back, self._measure, self._start_anew, self.saver, self.loads),
+            Session(self._roll_back, self._measure, self._start_anew, self.saver),
             set_up=self.cluster.set_up,
             seed=self._seed,
             replication=self.replication,

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from varsim.cluster.loads import Loads
-
 
 class Link:
     """Link: one direction of a connection; identity is what counts.
@@ -150,24 +148,3 @@ class Bookings:
         """Count the messages under way at the end of the run (ns)."""
         for booking in self._under_way:
             booking.count(end)
-
-
-class NotedBookings(Bookings):
-    """Bookings of a run that is watched: when they take their links is noted."""
-
-    def __init__(self, loads: Loads) -> None:
-        super().__init__()
-        self._loads = loads
-
-    def book(
-        self, route: Route, size: float, starts: list[int], *, sets_off: bool = True
-    ) -> Booking:
-        for hop, (link, start) in enumerate(zip(route, starts, strict=True)):
-            overhead = link.overhead if sets_off and not hop else 0
-            self._loads.note(link.name, start - overhead, start + link.hold(size))
-        return super().book(route, size, starts, sets_off=sets_off)
-
-
-def bookings(loads: Loads | None) -> Bookings:
-    """Bookings, noted where there are loads."""
-    return Bookings() if loads is None else NotedBookings(loads)

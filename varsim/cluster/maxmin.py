@@ -10,7 +10,7 @@ of convergence order of maxmin rate allocation", INFOCOM 2001.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Final, TypeAlias
 
@@ -114,10 +114,6 @@ class Sharing(ABC):
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
         """All flows in the order of their start, with the bytes passed; it is void from now on."""
 
-    @abstractmethod
-    def rates(self) -> Iterator[tuple[Flow, float]]:
-        """The rate of every flow (bytes/s)."""
-
 
 class Mesh(Sharing):
     """Flows of any routes; every change of the set of flows sets all rates anew.
@@ -194,9 +190,6 @@ class Mesh(Sharing):
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
         self._advance((now - self._epoch) / 1e9)
         return [*zip(self._flows, self._rows[0].tolist(), strict=False), *self._coming]
-
-    def rates(self) -> Iterator[tuple[Flow, float]]:
-        return zip(self._flows, self._rows[2].tolist(), strict=False)
 
     def share(self, now: int) -> int:
         """Let new flows in, set all rates anew; when the next mark is due (ns)."""

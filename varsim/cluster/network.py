@@ -29,9 +29,8 @@ from typing import ClassVar, TypeVar
 
 from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.fair import fair_share
-from varsim.cluster.link import Link, Route, bookings
-from varsim.cluster.loads import Loads
+from varsim.cluster.fair import FairShare
+from varsim.cluster.link import Bookings, Link, Route
 from varsim.cluster.ports import PortBanks
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import (
@@ -51,9 +50,9 @@ T = TypeVar("T")
 class FirstComeNetwork(Network):
     """First-come network: links serve one batch after the other, by arithmetic alone."""
 
-    def __init__(self, clock: Clock, topology: Topology, loads: Loads | None = None) -> None:
-        super().__init__(clock, topology, loads)
-        self._bookings = bookings(loads)
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._bookings = Bookings()
         self._banks = PortBanks()
         self.also_count(self._bookings.count)
 
@@ -117,9 +116,9 @@ class FirstComeNetwork(Network):
 class FairNetwork(WaitingNetwork):
     """Fair network: all hosts that use a link share it evenly."""
 
-    def __init__(self, clock: Clock, topology: Topology, loads: Loads | None = None) -> None:
-        super().__init__(clock, topology, loads)
-        self._share = fair_share(clock, loads)
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._share = FairShare(clock)
         self.also_count(self._share.count)
 
     def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
@@ -192,9 +191,9 @@ class Forwarding(WaitingNetwork):
 class FirstComeForwarding(Forwarding):
     """First-come store and forward: links serve messages in the order in which they come."""
 
-    def __init__(self, clock: Clock, topology: Topology, loads: Loads | None = None) -> None:
-        super().__init__(clock, topology, loads)
-        self._bookings = bookings(loads)  # of one link each
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._bookings = Bookings()  # of one link each
         self.also_count(self._bookings.count)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
@@ -227,9 +226,9 @@ class FirstComeForwarding(Forwarding):
 class FairForwarding(Forwarding):
     """Fair store and forward: all messages on a link share it, one of each connection."""
 
-    def __init__(self, clock: Clock, topology: Topology, loads: Loads | None = None) -> None:
-        super().__init__(clock, topology, loads)
-        self._share = fair_share(clock, loads)
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._share = FairShare(clock)
         self.also_count(self._share.count)
 
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
@@ -262,9 +261,9 @@ class FairForwarding(Forwarding):
             come(0, index)
 
 
-def network(clock: Clock, topology: Topology, loads: Loads | None = None) -> Network:
+def network(clock: Clock, topology: Topology) -> Network:
     """The network that a scenario describes, without anybody on it yet."""
     fair = topology.sharing == "fair"
     if topology.forwarding == "store_and_forward":
-        return (FairForwarding if fair else FirstComeForwarding)(clock, topology, loads)
-    return (FairNetwork if fair else FirstComeNetwork)(clock, topology, loads)
+        return (FairForwarding if fair else FirstComeForwarding)(clock, topology)
+    return (FairNetwork if fair else FirstComeNetwork)(clock, topology)

@@ -118,19 +118,6 @@ def server_messages(
     return reads, pushes
 
 
-def server_names(columns: Sequence[Sequence[float]], sizes: Sequence[Sequence[float]]) -> list[str]:
-    """What the servers of each of these columns are called, of which equal ones may share one.
-
-    `sizes`: for every variable the bytes on each server.
-    """
-    holding: dict[tuple[float, ...], list[int]] = {}
-    for shard, column in enumerate(zip(*sizes, strict=True)):
-        holding.setdefault(column, []).append(shard)
-    if len(set(map(tuple, columns))) == len(columns):
-        return [f"ps {_numbers(holding[tuple(column)])}" for column in columns]
-    return [f"ps {holding[tuple(column)].pop(0)}" for column in columns]
-
-
 def _numbers(shards: Sequence[int]) -> str:
     """Which they are: `0`, `0..3` or `0, 1, 3`."""
     if len(shards) > 1 and shards[-1] - shards[0] == len(shards) - 1:

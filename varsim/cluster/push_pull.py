@@ -168,8 +168,6 @@ class _Summing:
         for server, equal in enumerate(layout.counts):
             sizes = [_size_on(server, equal, piece) for piece in layout.pieces]
             own = [next(numbers) for _ in range(equal)][: equal if described.is_random else 1]
-            name = f"{layout.places[server].name} applying"
-            note = None if job.loads is None else job.loads.noted(name)
             self._updaters.append(
                 [
                     Updater(
@@ -177,8 +175,6 @@ class _Summing:
                         number,
                         sizes,
                         job.streams("server update", number),
-                        note,
-                        len(own),
                     )
                     for number in own
                 ]

@@ -9,7 +9,6 @@ from itertools import repeat
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.loads import Note
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Alone, ServerUpdate, Updater
@@ -30,19 +29,6 @@ class RequestQueue:
         """Queue a request that takes `hold` ns; when it will have been handled (ns)."""
         self._free_at = max(self._free_at, self._clock.time) + hold
         return self._free_at
-
-
-class NotedQueue(RequestQueue):
-    """Request queue in a run that is watched: when it handles something is noted."""
-
-    def __init__(self, clock: Clock, note: Note) -> None:
-        super().__init__(clock)
-        self._note = note
-
-    def handle(self, hold: int) -> int:
-        end = super().handle(hold)
-        self._note(end - hold, end)
-        return end
 
 
 class Request(NamedTuple):
@@ -66,8 +52,7 @@ class RequestQueues:
     `read` and `pushed`: for every queue the bytes of each variable, and of its gradient, on one of
     its servers; a server that holds nothing of a variable is not asked for it. The first queue has
     the tokens and the global_step. `updaters`: of every queue, what then applies gradients, when
-    called with the number of a variable. `notes`: in a run that is watched, of every queue what
-    notes that it is busy.
+    called with the number of a variable.
     """
 
     def __init__(
@@ -77,12 +62,9 @@ class RequestQueues:
         read: Sequence[Sequence[float]],
         pushed: Sequence[Sequence[float]],
         updaters: Sequence[Updater] = (),
-        notes: Sequence[Note] = (),
     ) -> None:
         self._clock = clock
         queues = [RequestQueue(clock) for _ in read]
-        if notes:
-            queues = [NotedQueue(clock, note) for note in notes]
 
         def request(queue: RequestQueue, base: float, size: float) -> Request:
             return Request(queue, hold(overheads, base, size))

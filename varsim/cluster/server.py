@@ -12,7 +12,6 @@ from varsim.cluster.overheads import Overheads
 from varsim.cluster.placement import (
     bytes_per_port,
     server_messages,
-    server_names,
     server_places,
     traffic_per_port,
 )
@@ -336,7 +335,6 @@ def _queues(job: Job, sizes: list[list[float]], ratios: Sequence[float]) -> Requ
     """A queue for every server, with what then applies gradients, if that takes time."""
     described = job.cluster.server_update
     columns, pushed = queue_columns(described, sizes, ratios)
-    names, loads = server_names(columns, sizes), job.loads
     updaters = []
     if described is not None:
         updaters = [
@@ -345,10 +343,8 @@ def _queues(job: Job, sizes: list[list[float]], ratios: Sequence[float]) -> Requ
                 number,
                 column,
                 job.streams("server update", number),
-                None if loads is None else loads.noted(f"{names[number]} applying"),
             )
             for number, column in enumerate(pushed)
         ]
-    notes = [] if loads is None else [loads.noted(f"{name} handling") for name in names]
     overheads = job.cluster.overheads or Overheads()
-    return RequestQueues(job.clock, overheads, columns, pushed, updaters, notes)
+    return RequestQueues(job.clock, overheads, columns, pushed, updaters)

@@ -4,10 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from varsim.cluster.description import Cluster, SlowWorker
-from varsim.cluster.loads import Pieces
 
 
 def windows(slow_workers: Sequence[SlowWorker], rank: int) -> list[tuple[int, float]]:
@@ -74,20 +71,6 @@ class Slowed(NamedTuple):
     def time_of(self, work: float) -> float:
         """When so much work is done."""
         return work if work >= self.until else self.until - (self.until - work) / self.share
-
-    def in_time(self, work: Pieces) -> Pieces:
-        """When pieces of work are done; what is done at less than the usual pace uses as much."""
-        names, at, begun, ended, shares = work
-        if not len(begun) or begun.min() >= self.until:
-            return work
-        starts, ends = (
-            np.rint(self.until - (self.until - np.minimum(one, self.until)) / self.share)
-            for one in (begun, ended)
-        )
-        late = (np.maximum(one, round(self.until)) for one in (begun, ended))
-        slow = at, starts.astype(np.int64), ends.astype(np.int64), shares * self.share
-        both = zip(slow, (at, *late, shares), strict=True)
-        return Pieces(names, *map(np.concatenate, both))
 
     def done_at(self, begun: float, duration: float) -> float:
         """When something ends that would take so long at the usual pace."""

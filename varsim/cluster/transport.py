@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
-from varsim.cluster.batch import Message, MessageBatch, NotedBatch, Schedule
+from varsim.cluster.batch import Message, MessageBatch, Schedule
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link, Route
-from varsim.cluster.loads import Loads
 from varsim.cluster.topology.base import Place, Topology
 from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.trace import Phase
@@ -32,17 +31,13 @@ Arrived: TypeAlias = Callable[[int, Any], None]
 
 
 class Network(ABC):
-    """Network of links and routes; what `send` and `fetch` cost depends on how links are shared.
-
-    `loads`: of a run that is watched, what notes when links are busy.
-    """
+    """Network of links and routes; what `send` and `fetch` cost depends on how links are shared."""
 
     # Whether a message is on all links of its route at once.
     cuts_through: ClassVar[bool] = True
 
-    def __init__(self, clock: Clock, topology: Topology, loads: Loads | None = None) -> None:
+    def __init__(self, clock: Clock, topology: Topology) -> None:
         self.clock = clock
-        self.loads = loads
         self.routing = topology.routing()
         self._batches: list[MessageBatch] = []
         self._schedules: dict[object, Schedule] = {}  # of them, as far as they differ
@@ -117,8 +112,6 @@ class Network(ABC):
         return math.fsum(begun)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
-        if self.loads is not None:
-            return NotedBatch(messages, self._schedules, self.loads)
         return MessageBatch(messages, known=self._schedules)
 
     @abstractmethod

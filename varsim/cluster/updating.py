@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.cluster.loads import Note
 from varsim.units import BytesPerSecond
 from varsim.values.distribution import Constant
 from varsim.values.distributions import AnyDistribution, Stream, check_no_batch
@@ -78,28 +77,11 @@ class UpdateQueue:
         return end
 
 
-class NotedUpdates(UpdateQueue):
-    """Queue of gradients in a run that is watched: when a thread is at one is noted.
-
-    `share`: of all threads, one.
-    """
-
-    def __init__(self, threads: int, note: Note, share: float) -> None:
-        super().__init__(threads)
-        self._note, self._share = note, share
-
-    def handle(self, come: int, hold: int) -> int:
-        end = super().handle(come, hold)
-        self._note(end - hold, end, self._share)
-        return end
-
-
 class Updater:
     """Updates by one server, or by equal ones with equal times.
 
     `number` and `stream` are for the law of its times, as a worker's; `sizes`: bytes of each
-    variable's gradient on it; none of a variable that it does not hold. `note`: in a run that is
-    watched, notes that it is busy, for `equal` updaters of one name.
+    variable's gradient on it; none of a variable that it does not hold.
     """
 
     def __init__(
@@ -108,13 +90,8 @@ class Updater:
         number: int,
         sizes: Sequence[float],
         stream: Stream,
-        note: Note | None = None,
-        equal: int = 1,
     ) -> None:
         self._queue = UpdateQueue(described.threads)
-        if note is not None:
-            share = 1 / (described.threads * equal)
-            self._queue = NotedUpdates(described.threads, note, share)
         self._threads = described.threads
         self._fixed = [described.fixed(size) for size in sizes]
         self._times = described.draws(number, stream)

@@ -1,6 +1,6 @@
 """The timeline to walk through: what the page's script draws, as plain data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,20 +11,14 @@ from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
 from varsim.report.plots.looks import DASHES, looks
 from varsim.report.plots.timeline import shown_workers, window
-from varsim.report.tracks import Track, tracks
-from varsim.report.words.names import mention, title
+from varsim.report.words.names import title
 from varsim.strategies import families
-from varsim.study.loads import Watched, loads
-from varsim.units import format_seconds
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
 # Spans, sends and gradients of all strategies; a page of about 1 MB.
 MOST: Final = 30_000
-# Links and servers of a strategy to choose from, and changes of the loads of all.
-MOST_TRACKS: Final = 8
-MOST_CHANGES: Final = 30_000
 
 # What a worker is doing in each activity.
 _SAID: Final = {
@@ -57,10 +51,6 @@ _STRIPS: Final = {
         "workers sending",
         "workers receiving",
         "workers waiting for their turn",
-    ),
-    "in use": (
-        "share of the chosen link or server that is in use (%)",
-        ", in use (%)",
     ),
     "held": (
         "how many gradients have arrived and are not yet applied",
@@ -111,12 +101,10 @@ def content(result: "Result") -> dict[str, Any]:
     }
     whole = max(result.trace(name).end for name in result.strategies)
     end = _end(result, whole)
-    watched = loads(result)
-    curves = _curves(watched, end)
     return {
         "end": end,
         "window": round(window(result) * 1e9),
-        "cut": " ".join(filter(None, [_cut(end, whole), _known(result, watched, end)])),
+        "cut": _cut(end, whole),
         "phases": [
             {
                 "name": phase.name.lower(),
@@ -131,57 +119,8 @@ def content(result: "Result") -> dict[str, Any]:
         "gradient": list(_GRADIENT),
         "strips": _STRIPS,
         "marks": _marks(result),
-        "strategies": [
-            _strategy(result, name, end) | {"loads": curves[name]} for name in result.strategies
-        ],
+        "strategies": [_strategy(result, name, end) for name in result.strategies],
     }
-
-
-def _curves(watched: Mapping[str, Watched], end: int) -> dict[str, list[dict[str, Any]]]:
-    """Loads of the busiest links and servers: changes so long apart (ns), to values (%).
-
-    Where there are more changes than have room, those close together are one, with their mean.
-    """
-    every = {name: tracks(one) for name, one in watched.items()}
-    names = {track.name for own in every.values() for track in own[:MOST_TRACKS]}
-    shown = {name: [one for one in own if one.name in names] for name, own in every.items()}
-    most = MOST_CHANGES // max(1, sum(map(len, shown.values())))
-    return {
-        name: [_curve(track, min(end, watched[name].until), end, most) for track in own]
-        for name, own in shown.items()
-    }
-
-
-def _curve(track: Track, until: int, end: int, most: int) -> dict[str, Any]:
-    load, window = track.load.before(until).at_most(most)
-    means = f", means over {format_seconds(window / 1e9)}" if window else ""
-    moments = [0, *load.times.tolist(), *[until] * (until < end)]  # from then on not known
-    return {
-        "name": track.name,
-        "means": means,
-        "share": round(100 * track.share, 1),
-        "apart": np.diff(moments, prepend=0).tolist(),
-        "values": [0, *(100 * load.shares).round(1).tolist(), None][: len(moments)],
-    }
-
-
-def _known(result: "Result", watched: Mapping[str, Watched], end: int) -> str:
-    """Up to when the loads of links are known, where that is not all of what is shown."""
-    missing, ends = [], []
-    for name in result.strategies:
-        until, called = watched[name].until, visible(mention(result.scenario, name))
-        if not result.trace(name).links:
-            continue
-        if not until:
-            missing.append(called)
-        elif until < min(end, result.trace(name).end):
-            ends.append(f"{until / 1e9:.4g} s of {called}")
-    said = []
-    if ends:
-        said.append(f"What is in use is known up to {', '.join(ends)}.")
-    if missing:
-        said.append(f"What is in use is not known of {', '.join(missing)}.")
-    return " ".join(said)
 
 
 def _marks(result: "Result") -> list[str]:

@@ -14,7 +14,6 @@ from warnings import filterwarnings
 from varsim.cluster.clock import uncollected
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
-from varsim.cluster.loads import Loads
 from varsim.cluster.mortality import restores
 from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.rows import handed_over_in
@@ -216,9 +215,7 @@ def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trac
 
 
 @uncollected()
-def started(
-    run: Run, *, lazy: bool = True, record: bool = True, loads: Loads | None = None
-) -> tuple[Job, Strategy]:
+def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
     strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
@@ -235,7 +232,6 @@ def started(
         target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
-        loads=loads,
     )
     if strategy.sends.what == "gradients":
         job.round_gradients()

@@ -245,14 +245,6 @@ class Plan:
         return Crossings(list(links), routes, later, holds, sizes)
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
-        """What share of each link the kinds of messages take while they pass it."""
-        links, routes, _, holds, sizes = self.crossings
-        rows = zip(routes.tolist(), sizes.tolist(), strict=True)
-        alone = np.array([[links[at].hold(size) for at in row] for row, size in rows])
-        return np.minimum(alone.reshape(holds.shape) / np.maximum(holds, 1), 1.0)
-
-    @cached_property
     def loads(self) -> list[tuple[Link, float, int]]:
         """The bytes that each link carries, and in how many messages."""
         links, routes, *_, sizes = self.crossings

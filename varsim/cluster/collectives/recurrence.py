@@ -13,8 +13,6 @@ import numpy as np
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.plan import Lane, Plan
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.loads import Loads, Pieces
-from varsim.cluster.slowdown import Slowed
 
 _AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
 
@@ -77,23 +75,6 @@ class Recurrence:
         """What has not set off by now (ns) of what is under way never does."""
         self._given_up = min(self._given_up, now)
         self._received = np.minimum(self._received, now)
-
-    def note(self, loads: Loads, pace: Slowed) -> None:
-        """Note when the links of the latest plan are busy with it."""
-        if self._latest is not None:
-            note(self._latest, loads, pace)
-
-    def note_before(
-        self,
-        plan: Plan,
-        entries: Sequence[int | None],
-        before: int,
-        loads: Loads,
-        pace: Slowed,
-    ) -> None:
-        """The same of a round that not all have entered: of what sets off before a moment (ns)."""
-        if any(entry is not None for entry in entries):
-            note(Entered(plan, list(entries), self._received), loads, pace, before)
 
     def count(
         self, latest: int, plan: Plan, entries: Sequence[int | None], before: int, end: int
@@ -192,34 +173,6 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     if begins:
         counted.add_rounds(lane, begins)
     counted.note()
-
-
-def note(entered: Entered, loads: Loads, pace: Slowed, before: int = END_OF_TIME) -> None:
-    """Note when the links of a plan are busy with what sets off before a moment (ns)."""
-    plan = entered.plan
-    links, routes, later, holds, _ = plan.crossings
-    entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
-    messages = sum(lane.rounds * len(lane.kinds) for lane in plan.lanes)
-    if not loads.has_room(messages * routes.shape[1], round(pace.time_of(min(entries)))):
-        return
-    begins: list[Times] = []
-
-    def begin(begun: Times) -> bool:
-        begins.append(begun)
-        return True
-
-    rounds_ends(plan.lanes, entries, entered.received, begin)
-    kinds = np.concatenate([np.tile(lane.kinds, lane.rounds) for lane in plan.lanes])
-    begun = np.concatenate(begins)
-    kinds, begun = kinds[begun < before], begun[begun < before, None]
-    at, starts = routes[kinds], begun + later[kinds]
-    columns = [at, starts, starts + holds[kinds], plan.shares[kinds]]
-    if later[:, :1].any():  # its overhead keeps the first link busy
-        more = (at[:, :1], begun, starts[:, :1], np.ones(begun.shape))
-        columns = [np.append(one, other) for one, other in zip(columns, more, strict=True)]
-    used = np.ravel(columns[0]) >= 0
-    pieces = Pieces([link.name for link in links], *(np.ravel(one)[used] for one in columns))
-    loads.note_all(pace.in_time(pieces))
 
 
 class _Counted:

@@ -6,8 +6,7 @@ a slice for each of its versions, an instant for each update. What workers send 
 computation has a track of its own below each worker's. An arrow (a flow, which joins the
 slices that hold its ends) leads each gradient from the read of its worker by its computation to
 the version that it is part of. Counters: the loss, how many workers send, receive, or wait for
-their turn on a link or at a server, where gradients are, and what share of each link and server
-is in use, as far as that is known (`tracks of links end here`).
+their turn on a link or at a server, and where gradients are.
 """
 
 import gzip
@@ -22,8 +21,6 @@ from numpy.typing import NDArray
 
 from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
 from varsim.report.files.text_columns import fair_shares, filled
-from varsim.report.tracks import tracks
-from varsim.study.loads import Watched, loads
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 
 if TYPE_CHECKING:
@@ -35,8 +32,6 @@ FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000
 MOST_GRADIENTS = 100_000  # and updates
-MOST_LOADS = 300_000  # changes of the loads of links
-MOST_TRACKS = 100  # of a strategy
 _WORKER, _PHASE, START = (Span._fields.index(name) for name in ("worker", "phase", "start"))
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,'
 _SPAN = f',\n{_SLICE}"name":"%s","args":{{"iteration":%d%s}}}}'
@@ -53,8 +48,6 @@ _LINKS = (
 _GRADIENTS = (
     ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"gradients","args":{"on their way":%d,"arrived":%d}}'
 )
-_LOAD = ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":%s,"args":{"in use (%%)":%.6g}}'
-_NO_MORE = ',\n{"ph":"i","s":"p","pid":%d,"tid":%d,"ts":%d.%03d,"name":"tracks of links end here"}'
 _ROW = {name: index for index, name in enumerate(GradientRow._fields)}
 _OF_LINKS = (Phase.WRITE, Phase.READ, Phase.QUEUE)
 
@@ -72,7 +65,6 @@ def chrome_trace(
     sends = fair_shares([len(trace.send_rows) for trace in traces], most)
     known = fair_shares([len(trace.gradient_rows) for trace in traces], most_gradients)
     steps = fair_shares([len(trace.steps) for trace in traces], most_gradients)
-    watched = loads(result)
     packed = io.BytesIO()
     # No time and no name inside the archive: the same result gives the same bytes.
     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
@@ -92,7 +84,6 @@ def chrome_trace(
                 _versions(trace, process, first),
                 _arrows(trace, process, gradients, first),
                 _progress(process, gradients),
-                _loads(trace, process, watched[trace.strategy], MOST_LOADS // len(traces)),
             ):
                 for text in texts:
                     file.write(text.encode())
@@ -240,20 +231,6 @@ def _progress(process: int, gradients: NDArray[np.int64]) -> Iterator[str]:
     sent, there = arrived >= 0, (arrived >= 0) & (ended >= 0)
     moments, counts = _counted([(computed[sent], arrived[sent]), (arrived[there], ended[there])])
     yield from filled(_GRADIENTS, [np.full(len(moments), process), *_micro(moments), *counts])
-
-
-def _loads(trace: Trace, process: int, watched: Watched, most: int) -> Iterator[str]:
-    """What share of each link, and of each server, is in use: the first changes of all."""
-    shown = tracks(watched, by_kind=True)[:MOST_TRACKS]
-    changes = np.sort(np.concatenate([np.empty(0, np.int64), *(one.load.times for one in shown)]))
-    until = int(changes[most]) if len(changes) > most else watched.until
-    for name, _, (times, shares) in shown:
-        known = times[times < until + (until == trace.end)]  # its last change, too
-        whose, said = np.full(len(known), process), [json.dumps(name)] * len(known)
-        yield from filled(_LOAD, [whose, *_micro(known), said, 100 * shares[: len(known)]])
-    if shown and until < trace.end:
-        end = [until // 1000, until % 1000]
-        yield from filled(_NO_MORE, [np.array([one]) for one in (process, 0, *end)])
 
 
 def _counted(

@@ -4,7 +4,7 @@
 (() => {
   const root = document.getElementById("player");
   const data = JSON.parse(document.getElementById("player-data").textContent);
-  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, NAME = 14, AXIS = 22;
+  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, AXIS = 22;
   const WAITS = ["barrier", "token", "lock", "queue"], NETWORK = ["write", "read", "queue"];
 
   // Of a sorted list the first index at which a test holds.
@@ -47,16 +47,6 @@
   const inView = (points) => points.slice(Math.max(first(points, ([at]) => at > view.from) - 1, 0), first(points, ([at]) => at > view.to) + 1);
 
   const lossesOf = ({ loss }) => loss.map(([, value]) => value).filter(Number.isFinite);
-
-  // The link or server of a strategy that is drawn: that of a name, or else the busiest.
-  const choose = ({ use, loads }, name) => {
-    use.load = loads.find((load) => load.name === name) || loads[0];
-    use.lists = [use.load?.points];
-    return use.load;
-  };
-
-  // How high a strip is: the name of what is chosen has a line above it.
-  const tall = ({ load }) => STRIP + 4 + (load ? NAME : 0);
 
   // A number in the room left of a panel.
   const round = (value) => {
@@ -123,12 +113,6 @@
       stale: [stale.sort((a, b) => a[0] - b[0])],
     };
     one.strips = Object.entries(strips).map(([name, lists]) => ({ name, lists, high: Math.max(...lists.at(-1).map(([, value]) => value), 0) })).filter(({ high }) => high);
-    for (const load of one.loads) {
-      let at = 0;
-      load.points = load.apart.map((apart, i) => [(at += apart), load.values[i]]);
-    }
-    one.use = { name: "in use", high: 100 };
-    if (choose(one)) one.strips.splice(1, 0, one.use);
     one.pitch = sends.length ? ROW + LANE : ROW;
     one.rows = one.workers.length * one.pitch;
   }
@@ -158,16 +142,6 @@
     entry.append(name);
   }
   for (const said of [...data.marks, ...Object.keys(highest).map((name) => `${name}: ${data.strips[name][0]}`)]) make("span", key, {}, said);
-  const loads = data.strategies.flatMap((one) => one.loads).sort((a, b) => b.share - a.share);
-  if (loads.length) {
-    const pick = make("select", make("label", key, {}, "in use: "));
-    make("option", pick, { value: "" }, "the busiest of each");
-    for (const { name, share } of loads) if (![...pick.options].some(({ value }) => value === name)) make("option", pick, { value: name }, `${name}: ${share} %`);
-    on(pick, "change", () => {
-      for (const one of data.strategies) choose(one, pick.value);
-      draw();
-    });
-  }
   if (data.cut) make("p", root, { class: "caption" }, data.cut);
   const paint = canvas.getContext("2d");
   const colors = {}, fills = {};
@@ -208,7 +182,7 @@
       places.push({ ...place, top: height + HEAD });
       height += HEAD + high + GAP;
     };
-    for (const one of shown()) put({ one }, one.strips.reduce((sum, each) => sum + tall(each), one.rows));
+    for (const one of shown()) put({ one }, one.strips.reduce((sum, each) => sum + STRIP + 4, one.rows));
     const of = shown().filter((one) => lossesOf(one).length > 1), all = of.flatMap(lossesOf).sort((a, b) => a - b);
     if (all.length) put({ of, high: all.at(-1), low: all[0] }, CURVE);
     const ratio = devicePixelRatio || 1;
@@ -295,11 +269,11 @@
       if (one.workers.length <= 16 || row % 2 === 0) write(rank, LEFT - 6, top + row * one.pitch + ROW / 2, "right");
     });
     let base = bottom;
-    for (const each of one.strips) strip(one, each, (base += tall(each)) - STRIP);
+    for (const each of one.strips) strip(one, each, (base += STRIP + 4) - STRIP);
   }
 
   // How many there are of something over time, as steps that can be seen however short; how stale each gradient was, as dots.
-  function strip(one, { name, lists, load }, top) {
+  function strip(one, { name, lists }, top) {
     const base = top + STRIP, y = (value) => base - (value / highest[name]) * STRIP;
     write(name, LEFT - 6, top + STRIP / 2, "right");
     write(valueAt(lists.at(-1), view.cursor) ?? "", width, top + STRIP / 2, "right");
@@ -311,9 +285,6 @@
       });
       stroke(colors.line, 1, [[LEFT, base], [width, base]]);
     });
-    if (!load) return;
-    const said = load.name + load.means;
-    write(said, clamp(width - paint.measureText(said).width, 0, LEFT), top - NAME / 2, "left", colors.ink);
   }
 
   function heading(name, color, top, remark) {
@@ -379,11 +350,10 @@
   // In words: what happens at the cursor, in every strategy shown.
   function tellStory() {
     const lines = [`At ${time(view.cursor)}:`];
-    for (const { name, moments, workers, updates, use } of shown()) {
+    for (const { name, moments, workers, updates } of shown()) {
       const latest = moments[first(moments, ({ at }) => at > view.cursor) - 1];
       const said = !latest ? "nothing yet" : (latest.at < view.cursor ? `since ${time(latest.at)}: ` : "") + happens(moments, latest.at);
-      const used = use.load && valueAt(use.load.points, view.cursor);
-      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % (${use.load.name}${use.load.means}).`));
+      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.`);
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
@@ -434,7 +404,7 @@
     if (!place?.one || offsetX < LEFT || offsetX > width - RIGHT) return null;
     const { one, top } = place;
     let below = offsetY - top - one.rows;
-    if (below >= 0) return { one, strip: one.strips.find((each) => (below -= tall(each)) < 0) };
+    if (below >= 0) return { one, strip: one.strips.find((each) => (below -= STRIP + 4) < 0) };
     const row = Math.floor((offsetY - top) / one.pitch), { spans, sends } = one.workers[row];
     const list = offsetY - top - row * one.pitch < ROW ? spans : sends, moment = at(offsetX);
     const span = list[first(list, ({ end }) => end > moment)];
@@ -445,8 +415,8 @@
     const found = under(event);
     const place = { left: event.clientX + 14, bottom: event.clientY + 10 };
     if (found?.strip) {
-      const { name, lists, load } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
-      tell(values.map((value, i) => `${load?.name || ""}${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
+      const { name, lists } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
+      tell(values.map((value, i) => `${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
     }
     if (!found?.span) { if (!found?.strip) hush(); return; }
     const { one, span, gradient } = found;
