@@ -1,13 +1,14 @@
 """Buckets of gradients that are reduced together: as PyTorch and TensorFlow make them."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.distribute.cross_device_ops import group_by_size
 from varsim.units import format_bytes
 from varsim.values.workload import Workload
 
-Rule: TypeAlias = Literal["ddp", "bytes_per_pack", "layers"]
+Rule: TypeAlias = Literal["ddp", "bytes_per_pack", "layers", "blocks"]
 
 # PyTorch's bucket_cap_mb and torch.distributed._DEFAULT_FIRST_BUCKET_BYTES.
 BUCKET_SIZE: Final = 25 * 2**20
@@ -26,7 +27,9 @@ class Bucketing(NamedTuple):
 
     `ddp`: PyTorch's DistributedDataParallel: a bucket is closed once its bytes reach the limit,
     the first one at a limit of its own. `bytes_per_pack`: TensorFlow's: a new one begins when the
-    current one holds more than the limit. `layers`: every tensor by itself.
+    current one holds more than the limit. `layers`: every tensor by itself. `blocks`: the tensors
+    of each block of the model, such as a transformer layer, together: the units that PyTorch's
+    FullyShardedDataParallel is told to wrap (transformer_auto_wrap_policy).
     Either way in the order in which a backward pass makes them: the last tensor first.
     """
 
@@ -34,11 +37,17 @@ class Bucketing(NamedTuple):
     size: float = BUCKET_SIZE
     first: float = FIRST_BUCKET_SIZE
 
-    def cut(self, tensors: Sequence[int]) -> list[Bucket]:
-        """The buckets of tensors of these sizes (bytes, in forward order), first to last."""
+    def cut(self, tensors: Sequence[int], blocks: Sequence[int] = ()) -> list[Bucket]:
+        """The buckets of tensors of these sizes (bytes, in forward order), first to last.
+
+        `blocks`: how many of them make up each block.
+        """
         backwards = list(reversed(tensors))
         if self.rule == "layers":
             groups = [[index] for index in range(len(backwards))]
+        elif self.rule == "blocks":
+            index = iter(range(len(backwards)))
+            groups = [list(islice(index, number)) for number in reversed(blocks)]
         elif self.rule == "bytes_per_pack":
             groups = group_by_size(backwards, int(self.size))
         else:
@@ -52,13 +61,16 @@ class Bucketing(NamedTuple):
 
 def check_settings(rule: Rule | None, size: float | None, first: float | None) -> None:
     """Raise ValueError for `bucketing`, `bucket_size` and `first_bucket_size` that do not fit."""
-    if rule == "layers" and size is not None:
-        raise ValueError("bucket_size has no effect: bucketing layers has one for each tensor")
+    if rule in ("layers", "blocks") and size is not None:
+        raise ValueError(
+            f"bucket_size has no effect: bucketing {rule} has a bucket for each "
+            f"{'tensor' if rule == 'layers' else 'block of the model'}"
+        )
     if rule == "bytes_per_pack" and size is None:
         raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
     if first is None:
         return
-    if rule in ("layers", "bytes_per_pack"):
+    if rule in ("layers", "blocks", "bytes_per_pack"):
         raise ValueError(
             f"first_bucket_size has no effect: bucketing {rule} has no limit for the first "
             "bucket alone"
@@ -112,5 +124,5 @@ def ready_buckets(
     ready = workload.ready_after(workload.tensors())
     return [
         ReadyBucket(bucket.size, max(ready[index] for index in bucket.tensors))
-        for bucket in bucketing.cut(tensors)
+        for bucket in bucketing.cut(tensors, workload.blocks())
     ]

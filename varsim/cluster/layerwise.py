@@ -1,16 +1,22 @@
 """Layer by layer: what is sharded or gathered while forward and backward passes go on."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
+from pydantic import PositiveInt
+
 from varsim.cluster.buckets import Bucketing
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Collective, Vector
+from varsim.cluster.collective import Collective, Outcome, Vector, own_links
 from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
+from varsim.cluster.link import Link
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
@@ -20,6 +26,77 @@ from varsim.values.workload import Workload
 Sharding: TypeAlias = Literal["optimizer", "gradients", "parameters"]
 # Whether collectives go on beside the backward pass, or beside the next forward pass, too.
 Overlap: TypeAlias = bool | Literal["forward"]
+# How many workers share one copy in shards.
+ShardGroup: TypeAlias = PositiveInt | Literal["node"]
+
+
+class Layout(NamedTuple):
+    """What is sharded among whom, and by which collectives it is scattered and gathered.
+
+    `group`: so many neighbouring ranks, those of a node or all of them, share one copy in shards.
+    Of the shards that they get of a sum, groups all-reduce each with those of the others, around
+    rings of the ranks with the same place in their groups (PyTorch's HYBRID_SHARD). `choice`: an
+    all-reduce in a group, whose halves scatter and gather.
+    """
+
+    sharding: Sharding | None
+    overlap: Overlap
+    micro_batches: int
+    group: ShardGroup | None
+    choice: Choice
+
+    def __str__(self) -> str:
+        return "overlap forward" if self.sharding is None else f"sharding {self.sharding}"
+
+    def check(self, collective: str, *, drops: bool) -> None:
+        """Raise ValueError where settings do not go together; `drops`: micro-batches."""
+        if collective not in ("ring", "hierarchical"):
+            raise ValueError(
+                f"{self} goes with collective ring or hierarchical, of whose reduce-scatters and "
+                f"all-gathers it consists, and not with {collective}"
+            )
+        if drops:
+            raise ValueError(
+                f"{self} does not go with drop_compute: others would wait for the buckets of a "
+                "micro-batch that a worker gives up"
+            )
+        if self.sharding == "parameters" and self.overlap == "forward":
+            raise ValueError(
+                "overlap forward is for what is reduced; sharding parameters gathers beside both "
+                "passes with overlap: true"
+            )
+
+    def check_cluster(self, cluster: Cluster) -> None:
+        """Raise ValueError where it does not fit this cluster."""
+        workers, group = cluster.workers, self.shards(cluster)
+        if group == 1 < workers:
+            alone = ", as none shares its host (network: {kind: nodes})"
+            raise ValueError(
+                f"shard_group {self.group} has no effect: every worker would have a whole copy"
+                f"{alone if self.group == 'node' else ''}"
+            )
+        if workers % group:
+            raise ValueError(f"shard_group {self.group} does not divide {workers} workers evenly")
+        if cluster.overlap_pace is not None:
+            raise ValueError(
+                f"{self} does not go with cluster.overlap_pace: that is said of all-reduces beside "
+                "the backward pass alone"
+            )
+
+    def shards(self, cluster: Cluster) -> int:
+        """How many workers share one copy."""
+        if self.group == "node":
+            return cluster.workers_of_a_host
+        return self.group or cluster.workers
+
+    @property
+    def scatters_each(self) -> bool:
+        """Whether the gradients of every micro-batch are scattered, not those of all, added up.
+
+        Who keeps a shard of them only has no room for the rest (DeepSpeed, ZeRO-2 and 3; PyTorch's
+        FSDP outside `no_sync`).
+        """
+        return self.sharding in ("gradients", "parameters")
 
 
 class Unit(NamedTuple):
@@ -44,7 +121,7 @@ def units(workload: Workload, bucketing: Bucketing | None, cluster: Cluster) -> 
     if bucketing is None:
         cut = [tuple(range(len(tensors)))]
     else:
-        cut = [bucket.tensors for bucket in reversed(bucketing.cut(gradients))]
+        cut = [bucket.tensors for bucket in reversed(bucketing.cut(gradients, workload.blocks()))]
     ready = workload.ready_after(tensors)
     begun = [1.0 - max(ready[tensor] for tensor in group) for group in cut]
     backward = cluster.share_of_backward
@@ -71,6 +148,12 @@ class Await(NamedTuple):
     before: bool = False
 
 
+class AwaitCopies(NamedTuple):
+    """So many all-reduces of this step between groups are waited for."""
+
+    number: int
+
+
 class Compute(NamedTuple):
     """Computation from one share of the compute time to another."""
 
@@ -88,67 +171,122 @@ class Whole(NamedTuple):
     """The worker's copy has all of the update, which is counted."""
 
 
-Line: TypeAlias = Collect | Await | Compute | Update | Whole
+Line: TypeAlias = Collect | Await | AwaitCopies | Compute | Update | Whole
 
 
-class Program(NamedTuple):
-    """What every worker does in a step, and the collectives of it in the order of `Collect`."""
+class Passes(NamedTuple):
+    """The forward and the backward pass of a micro-batch."""
 
-    vectors: list[Vector]
     forward: list[Line]
     backward: list[Line]
-    rest: list[Line]
+
+
+class Program:
+    """What every worker does in a step, and the collectives of it in the order of `Collect`.
+
+    `copies`: what groups all-reduce, each once the reduce-scatter is done whose number, from 1,
+    stands in `scattered` at its place.
+    """
+
+    def __init__(self, layout: Layout, cluster: Cluster, number_bytes: int) -> None:
+        self.shards = layout.shards(cluster)
+        self._scatter, self._gather = layout.choice.halves(self.shards)
+        self._between = ring.all_reduce(cluster.workers // self.shards)
+        self._number_bytes = number_bytes  # of one number in a gradient
+        self.vectors: list[Vector] = []
+        self.copies: list[Vector] = []
+        self.scattered: list[int] = []
+        self.passes: list[Passes] = []
+        self.rest: list[Line] = []
+
+    def scatter(self, lines: list[Line], unit: Unit) -> None:
+        """Every rank gets its shard of the sum of a unit's gradients."""
+        size, number_bytes = unit.gradients, self._number_bytes
+        self._collect(lines, Vector(self._scatter, size, number_bytes=number_bytes))
+        self.scattered.append(len(self.vectors))
+        size_of_shard = size / self.shards
+        self.copies.append(Vector(self._between, size_of_shard, number_bytes=number_bytes))
+
+    def gather(self, lines: list[Line], unit: Unit) -> int:
+        """Every rank gets the shards of the parameters that others have; the number of it."""
+        return self._collect(lines, Vector(self._gather, unit.parameters, int(Phase.READ)))
+
+    def gather_gradients(self, lines: list[Line], unit: Unit) -> int:
+        """Every rank gets the shards of the others: with `scatter` an all-reduce."""
+        vector = Vector(self._gather, unit.gradients, number_bytes=self._number_bytes)
+        return self._collect(lines, vector)
+
+    def begin_pass(self) -> Passes:
+        """Passes of the next micro-batch, which begin when all is there that was scattered."""
+        passes = Passes([], [])
+        if self.scattered:
+            self.await_sums(passes.forward)
+        self.passes.append(passes)
+        return passes
+
+    def await_sums(self, lines: list[Line]) -> None:
+        """Wait for all that has been scattered."""
+        lines += [Await(self.scattered[-1]), AwaitCopies(len(self.scattered))]
+
+    def _collect(self, lines: list[Line], vector: Vector) -> int:
+        self.vectors.append(vector)
+        lines.append(Collect())
+        return len(self.vectors)
 
 
 class LayerwiseStep:
     """Steps in which workers gather parameters or gradients layer by layer.
 
-    Reduce-scatters and all-gathers of rings, the two halves of an all-reduce, are handed over to a
-    stream (`BackgroundCollectives`), which carries them out one after the other; a worker's forward
-    or backward pass of a unit waits for what it needs. `updated` is called when a worker's copy has
-    all of an update: as its last collective ends where nothing comes after it, else by the worker.
+    Reduce-scatters and all-gathers, the two halves of an all-reduce, are handed over to a stream
+    (`BackgroundCollectives`), which carries them out one after the other; a worker's forward or
+    backward pass of a unit waits for what it needs. All-reduces between groups have a stream of
+    their own (PyTorch: all_reduce_stream). `updated` is called when a worker's copy has all of an
+    update: as its last collective ends where nothing comes after it, else by the worker.
     """
 
     def __init__(
-        self,
-        job: Job,
-        layers: Sequence[Unit],
-        sharding: Sharding | None,
-        overlap: Overlap,
-        updated: Callable[[Worker], None],
+        self, job: Job, layers: Sequence[Unit], layout: Layout, updated: Callable[[Worker], None]
     ) -> None:
         self._job, self._updated = job, updated
         ranks = len(job.workers)
-        halves = Halves(ranks, job.workload.gradient_bytes)
-        if sharding == "parameters":
-            self._program = _sharded(layers, halves, prefetch=bool(overlap))
+        program = Program(layout, job.cluster, job.workload.gradient_bytes)
+        self._program, group = program, program.shards
+        if layout.sharding == "parameters":
+            _sharded(program, layers, layout)
         else:
             updates = job.cluster.optimizer_time is not None
-            self._program = _gathered(layers, halves, sharding, overlap, updates=updates)
+            _gathered(program, layers, layout, updates=updates)
+        job.gradients.accumulate(layout.micro_batches)
         # Else the program says when a worker's copy is whole.
-        said = [*self._program.forward, *self._program.rest]
+        said = [*program.passes[0].forward, *program.rest]
         self._ends_with_collective = not any(isinstance(line, Whole) for line in said)
         self._steps = [0] * ranks
         self._work = [0] * ranks  # ns, of the gradient under way
-        streams = [Stream(job, worker) for worker in job.workers]
-        first, *more = self._program.vectors
-        collective = Collective(job, *first, more=more, members=streams)
-        self._collectives = BackgroundCollectives(job, streams, collective.take_part, self._done)
+        together = [range(first, first + group) for first in range(0, ranks, group)]
+        levels = [Level(together, program.vectors)]
+        if group < ranks:
+            apart = [range(place, ranks, group) for place in range(group)]
+            levels.append(Level(apart, program.copies))
+        shared = _shared_links(job, levels)
+        self._collectives = levels[0].begin(job, shared, self._done)
+        self._copies = levels[1].begin(job, shared) if len(levels) > 1 else None
 
-    def forward(self, worker: Worker, read: Callable[[Worker], Read]) -> Activity[Gradient]:
+    def forward(
+        self, worker: Worker, micro_batch: int, read: Callable[[Worker], Read]
+    ) -> Activity[Gradient]:
         """Begin a gradient: its forward pass, of each unit once its parameters are there.
 
         `read`: by the end all of the worker's copy can be read.
         """
         yield from worker.catch_up()
         gradient, self._work[worker.rank] = worker.begin_layers()
-        yield from self._perform(worker, self._program.forward)
+        yield from self._perform(worker, self._program.passes[micro_batch].forward)
         gradient.read = replace(read(worker), time=gradient.compute_start)
         return gradient
 
-    def backward(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def backward(self, worker: Worker, micro_batch: int, gradient: Gradient) -> Activity[None]:
         """Its backward pass, in which gradients are handed over unit by unit."""
-        yield from self._perform(worker, self._program.backward)
+        yield from self._perform(worker, self._program.passes[micro_batch].backward)
         gradient.computed = self._job.clock.time
 
     def finish(self, worker: Worker) -> Activity[None]:
@@ -157,15 +295,19 @@ class LayerwiseStep:
         self._steps[worker.rank] += 1
 
     def _perform(self, worker: Worker, lines: Sequence[Line]) -> Activity[None]:
-        rank = worker.rank
-        step, work, each = self._steps[rank], self._work[rank], len(self._program.vectors)
-        first = step == 0 and lines is self._program.forward
+        rank, program = worker.rank, self._program
+        step, work, each = self._steps[rank], self._work[rank], len(program.vectors)
+        first = step == 0 and lines is program.passes[0].forward
         for line in lines:
             if isinstance(line, Collect):
                 self._collectives.begin(worker)
             elif isinstance(line, Await):
                 number = (step - line.before) * each + line.number
                 yield from self._collectives.finish(worker, number)
+            elif isinstance(line, AwaitCopies):
+                if self._copies is not None:
+                    number = step * len(program.copies) + line.number
+                    yield from self._copies.finish(worker, number)
             elif isinstance(line, Compute):
                 part = round(work * line.end) - round(work * line.begin)
                 yield from worker.compute(part, goes_on=True)
@@ -177,94 +319,118 @@ class LayerwiseStep:
                 self._updated(worker)
 
     def _done(self, rank: int, number: int) -> None:
-        if self._ends_with_collective and number % len(self._program.vectors) == 0:
-            self._updated(self._job.workers[rank])
+        worker, each = self._job.workers[rank], len(self._program.vectors)
+        if self._copies is not None and (number - 1) % each + 1 in self._program.scattered:
+            self._copies.begin(worker)
+        if self._ends_with_collective and number % each == 0:
+            self._updated(worker)
 
 
-class Halves(NamedTuple):
-    """Collectives among so many ranks, the halves of a ring all-reduce.
+class Level(NamedTuple):
+    """Collectives for the same vectors, side by side in groups of ranks; each is in one group."""
 
-    `gradient_bytes`: of one number in gradients.
-    """
+    groups: Sequence[range]
+    vectors: Sequence[Vector]
 
-    ranks: int
-    gradient_bytes: int
+    def begin(
+        self,
+        job: Job,
+        shared: Collection[Link],
+        done: Callable[[int, int], None] = lambda rank, number: None,
+    ) -> BackgroundCollectives[Outcome]:
+        """Streams that carry them out; on links `shared` with others message by message.
 
-    def scatter(self, unit: Unit) -> Vector:
-        """Every rank gets its shard of the sum of a unit's gradients."""
-        schedule = ring.reduce_scatter(self.ranks)
-        return Vector(schedule, unit.gradients, number_bytes=self.gradient_bytes)
+        For what others send is not seen by the recurrence of one collective.
+        """
+        streams = [Stream(job, worker) for worker in job.workers]
+        first, *more = self.vectors
+        by_message = True if any(map(shared.__contains__, self.links(job))) else None
+        of_rank = dict[int, Collective]()
+        for ranks in self.groups:
+            members = [streams[rank] for rank in ranks]
+            made = Collective(job, *first, more=more, members=members, by_message=by_message)
+            of_rank.update(dict.fromkeys(ranks, made))
+        return BackgroundCollectives(
+            job, streams, lambda stream: of_rank[stream.rank].take_part(stream), done
+        )
 
-    def gather_gradients(self, unit: Unit) -> Vector:
-        """Every rank gets the shards of the others: with `scatter` an all-reduce."""
-        schedule = ring.all_gather(self.ranks)
-        return Vector(schedule, unit.gradients, number_bytes=self.gradient_bytes)
-
-    def gather(self, unit: Unit) -> Vector:
-        """Every rank gets the shards of the parameters that others have."""
-        return Vector(ring.all_gather(self.ranks), unit.parameters, int(Phase.READ))
+    def links(self, job: Job) -> Iterator[Link]:
+        """Those that each group crosses, group by group."""
+        schedule, size, *_ = self.vectors[0]
+        for ranks in self.groups:
+            paths = own_links(job, ranks, around=schedule.around)
+            yield from Plan(schedule, size, paths).crossings.links
 
 
-def _sharded(layers: Sequence[Unit], halves: Halves, *, prefetch: bool) -> Program:
+def _shared_links(job: Job, levels: Sequence[Level]) -> set[Link]:
+    """Links that several groups cross."""
+    crossed = Counter(link for level in levels for link in level.links(job))
+    return {link for link, groups in crossed.items() if groups > 1}
+
+
+def _sharded(program: Program, layers: Sequence[Unit], layout: Layout) -> None:
     """Parameters are gathered before each pass of a unit, and given up after it.
 
-    Once a unit is there, the next one of the pass is gathered (`prefetch`). Rajbhandari et al.,
-    2020 (ZeRO-3); Zhao et al., 2023 (PyTorch FSDP).
+    Once a unit is there, the next one of the pass is gathered (`overlap`). A micro-batch begins
+    when all of the one before is scattered, as all-gathers of a forward pass wait for the passes
+    before it, and these for their reduce-scatters (PyTorch FSDP: _wait_for_computation_stream,
+    _post_backward_final_callback). Rajbhandari et al., 2020 (ZeRO-3); Zhao et al., 2023.
     """
-    vectors: list[Vector] = []
-    forward, backward, rest = list[Line](), list[Line](), list[Line]()
-    for lines, order in ((forward, layers), (backward, layers[::-1])):
-        awaited = 0
-        for index, unit in enumerate(order):
-            if not prefetch or index == 0:
-                awaited = _collect(lines, vectors, halves.gather(unit))
-            lines.append(Await(awaited))
-            if prefetch and index + 1 < len(order):
-                awaited = _collect(lines, vectors, halves.gather(order[index + 1]))
-            _compute(lines, unit.forward if lines is forward else unit.backward)
-            if lines is backward:
-                number = _collect(lines, vectors, halves.scatter(unit))
-                lines += [] if prefetch else [Await(number)]
-    rest += [Await(len(vectors)), Update(1 / halves.ranks), Whole()]
-    return Program(vectors, forward, backward, rest)
+    prefetch = bool(layout.overlap)
+    for _ in range(layout.micro_batches):
+        forward, backward = program.begin_pass()
+        for lines, order in ((forward, layers), (backward, layers[::-1])):
+            awaited = 0
+            for index, unit in enumerate(order):
+                if not prefetch or index == 0:
+                    awaited = program.gather(lines, unit)
+                lines.append(Await(awaited))
+                if prefetch and index + 1 < len(order):
+                    awaited = program.gather(lines, order[index + 1])
+                _compute(lines, unit.forward if lines is forward else unit.backward)
+                if lines is backward:
+                    program.scatter(lines, unit)
+                    if not prefetch:
+                        program.await_sums(lines)
+    program.await_sums(program.rest)
+    program.rest += [Update(1 / program.shards), Whole()]
 
 
-def _gathered(
-    layers: Sequence[Unit],
-    halves: Halves,
-    sharding: Sharding | None,
-    overlap: Overlap,
-    *,
-    updates: bool,
-) -> Program:
+def _gathered(program: Program, layers: Sequence[Unit], layout: Layout, *, updates: bool) -> None:
     """Gradients are scattered in the order of the backward pass, then all is gathered again.
 
-    Of shards of the optimizer's state the updated parameters are gathered (ZeRO-1 and 2), else the
-    rest of the gradients. With `overlap: forward` in the order of the next forward pass, of which
-    each unit waits for its own; it is updated then, if that takes time (`updates`). Zhang et al.,
-    2023 (DeAR).
+    Those of each micro-batch, or of all, added up. Of shards of the optimizer's state the updated
+    parameters are gathered (ZeRO-1 and 2), else the rest of the gradients. With `overlap: forward`
+    in the order of the next forward pass, of which each unit waits for its own; it is updated then,
+    if that takes time (`updates`). Zhang et al., 2023 (DeAR).
     """
-    number, whole = len(layers), sum(unit.parameters for unit in layers)
-    vectors = [halves.scatter(unit) for unit in reversed(layers)]
-    gather = halves.gather if sharding else halves.gather_gradients
-    vectors += [gather(unit) for unit in layers]
-    forward, backward, rest = list[Line](), list[Line](), list[Line]()
-    for index, unit in enumerate(layers):
-        if overlap == "forward":
-            forward.append(Await(number + index + 1, before=True))
-            if sharding is None and updates:
-                forward.append(Update(unit.parameters / whole))
-                forward += [Whole()] if index + 1 == number else []
-        _compute(forward, unit.forward)
-    for unit in reversed(layers):
-        _compute(backward, unit.backward)
-        (backward if overlap else rest).append(Collect())
+    sharding, overlap, rest = layout.sharding, layout.overlap, program.rest
+    whole, last = sum(unit.parameters for unit in layers), layout.micro_batches - 1
+    scattered = len(layers) * (layout.micro_batches if layout.scatters_each else 1)
+    for micro_batch in range(layout.micro_batches):
+        forward, backward = program.begin_pass()
+        for number, unit in enumerate(layers, 1):
+            if overlap == "forward" and micro_batch == 0:
+                forward.append(Await(scattered + number, before=True))
+                if sharding is None and updates:
+                    forward.append(Update(unit.parameters / whole))
+                    forward += [Whole()] if number == len(layers) else []
+            _compute(forward, unit.forward)
+        for unit in reversed(layers):
+            _compute(backward, unit.backward)
+            if overlap and (micro_batch == last or layout.scatters_each):
+                program.scatter(backward, unit)
+        if not overlap and (micro_batch == last or layout.scatters_each):
+            for unit in reversed(layers):
+                program.scatter(rest if micro_batch == last else backward, unit)
     if sharding is not None:
-        rest += [Await(number), Update(1 / halves.ranks)]
-    rest += [Collect()] * number
+        program.await_sums(rest)
+        rest.append(Update(1 / program.shards))
+    gather = program.gather if sharding else program.gather_gradients
+    for unit in layers:
+        gather(rest, unit)
     if overlap != "forward":
-        rest += [Await(2 * number), Whole()]
-    return Program(vectors, forward, backward, rest)
+        rest += [Await(len(program.vectors)), Whole()]
 
 
 def _compute(lines: list[Line], shares: tuple[float, float]) -> None:
@@ -275,10 +441,3 @@ def _compute(lines: list[Line], shares: tuple[float, float]) -> None:
         begin = before.begin
         lines.pop()
     lines.append(Compute(begin, end))
-
-
-def _collect(lines: list[Line], vectors: list[Vector], vector: Vector) -> int:
-    """Hand a vector over; the number of it."""
-    vectors.append(vector)
-    lines.append(Collect())
-    return len(vectors)

@@ -47,7 +47,7 @@ class Memory(NamedTuple):
     `optimizer`: its state, None where there is no optimizer to know it of. `whole`: what of shards
     is whole for a while: units that are gathered, or whose gradients are not yet reduced.
     `per_parameter`: the bytes of a parameter, its gradient and its state, as far as they are kept,
-    each divided by the number of workers where it is sharded. `further`: other copies, in words.
+    each divided by the number of shards where it is sharded. `further`: other copies, in words.
     """
 
     parameters: float
@@ -67,7 +67,7 @@ class Memory(NamedTuple):
 def replica_memory(
     workload: Workload,
     optimizer: Optimizer | None,
-    workers: int,
+    shards: int,
     sharding: Sharding | None,
     layers: Sequence[Unit],
     *,
@@ -76,23 +76,24 @@ def replica_memory(
     """What a replica with a copy of its own keeps, if so much of it is sharded.
 
     (b + g + k) bytes for each parameter, of which the shares of what is sharded are divided by the
-    number of workers: Rajbhandari et al., 2020 (ZeRO), whose k of Adam in mixed precision is 12.
+    number of `shards`, the workers of a group: Rajbhandari et al., 2020 (ZeRO), whose k of Adam in
+    mixed precision is 12.
     The optimizer's slots are in fp32 at least, and so is a copy of parameters in less.
     """
     each, sent = workload.bytes_per_parameter, workload.gradient_bytes
     number = workload.size() / each
-    shards = {None: 0, "optimizer": 1, "gradients": 2, "parameters": 3}[sharding]
+    stage = {None: 0, "optimizer": 1, "gradients": 2, "parameters": 3}[sharding]
     parts = [
-        (size, workers if shards >= least else 1)
+        (size, shards if stage >= least else 1)
         for size, least in ((each, 3), (sent, 2), (_state(workload, optimizer), 1))
     ]
     kept = [number * size / parties for size, parties in parts]
     whole = 0.0
-    if shards == 3:
+    if stage == 3:
         several = pairwise(layers) if prefetch else ()
         pairs = [one.parameters + other.parameters for one, other in several]
         whole += max([*pairs, *(unit.parameters for unit in layers)])
-    if shards >= 2:
+    if stage >= 2:
         whole += max(unit.gradients for unit in layers)
     said = " + ".join(
         f"{size}/{parties}" if parties > 1 else str(size)

@@ -14,7 +14,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import AllReduce
 from varsim.cluster.flat.reducing import Reducing, Summing
 from varsim.cluster.job import Job
-from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
+from varsim.cluster.layerwise import LayerwiseStep, Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.memory import Memory, replica_memory
 from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
@@ -23,6 +23,7 @@ from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
 from varsim.units import Bytes, format_seconds
+from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (
@@ -71,7 +72,13 @@ class OnWrite(Strategy):
     whose shards each replica makes a part of (3), after which the parameters are gathered (ZeRO-1),
     the `gradients`, too, as buckets are reduced (ZeRO-2), or also the `parameters`, gathered bucket
     by bucket before the forward and again before the backward pass, with `overlap` while the bucket
-    before is computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020.
+    before is computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020. Buckets of
+    the last two are blocks of the model, the units that FSDP is told to wrap, by default
+    (`bucketing: blocks`). Gradients of which each keeps a shard are scattered, and parameters of
+    which it does gathered, for every micro-batch, as DeepSpeed does (stages 2 and 3) and FSDP
+    outside of `no_sync`; else once, after the last one.
+    With `shard_group` so many neighbouring ranks share one copy in shards, and groups all-reduce
+    the shards of gradients with each other, on a stream of its own (PyTorch: HYBRID_SHARD, HSDP).
     With `on_death: continue_with_fewer` the others go on without a worker that dies, and divide by
     how many are present. If it dies in (2), all drop their gradients and begin with (1) again
     (torchft). One that restarts (0) waits for the end of a step, and gets the model from
@@ -100,6 +107,8 @@ class OnWrite(Strategy):
     known_with: ClassVar[Mapping[str, str]] = {
         "fsdp": "sharding: parameters",
         "fully_sharded": "sharding: parameters",
+        "hsdp": "sharding: parameters, shard_group: node",
+        "hybrid_shard": "sharding: parameters, shard_group: node",
         "zero": "sharding: parameters",
         "zero_1": "sharding: optimizer",
         "zero_2": "sharding: gradients",
@@ -116,6 +125,9 @@ class OnWrite(Strategy):
             {"micro_batches": 3, "drop_compute": DropCompute(threshold=0.15)}, {"micro_batches": 3}
         ),
         "sharding": "parameters",
+        "shard_group": Pair(
+            {"sharding": "parameters", "shard_group": 2}, {"sharding": "parameters"}
+        ),
         "collective": "halving_doubling",
         "ranks_per_group": Pair(
             {"collective": "hierarchical", "ranks_per_group": 2},
@@ -147,9 +159,12 @@ class OnWrite(Strategy):
     pass."""
     sharding: Sharding | None = None
     """What each worker keeps only a shard of: ZeRO-1, ZeRO-2, ZeRO-3 (FSDP)."""
+    shard_group: ShardGroup | None = None
+    """Workers that share one copy in shards, all of a `node` or so many; by default all there are.
+    """
     bucketing: Rule | None = None
-    """How gradients are gathered into buckets: PyTorch's rule, TensorFlow's, or each layer by
-    itself."""
+    """How gradients are gathered into buckets: PyTorch's rule, TensorFlow's, each layer by itself,
+    or each block of the model, such as a transformer layer."""
     bucket_size: Bytes | None = Field(None, ge=1)
     """Bytes of a bucket."""
     first_bucket_size: Bytes | None = Field(None, ge=1)
@@ -209,28 +224,11 @@ class OnWrite(Strategy):
 
     @model_validator(mode="after")
     def _settings_of_layers(self) -> Self:
-        if self.by_layers and self.collective != "ring":
-            raise ValueError(
-                f"{self._layerwise} goes with collective ring, whose reduce-scatters and "
-                f"all-gathers it consists of, and not with {self.collective}"
-            )
-        for key in ("micro_batches", "drop_compute") if self.by_layers else ():
-            if getattr(self, key) is not None:
-                raise ValueError(
-                    f"{self._layerwise} does not go with {key}: passes after which nothing is "
-                    "reduced are not modelled layer by layer"
-                )
-        if self.sharding == "parameters" and self.overlap == "forward":
-            raise ValueError(
-                "overlap forward is for what is reduced; sharding parameters gathers beside both "
-                "passes with overlap: true"
-            )
+        if self.shard_group is not None and self.sharding is None:
+            raise ValueError("shard_group has no effect without sharding: nothing is in shards")
+        if self.by_layers:
+            self._layout.check(self.collective, drops=self.drop_compute is not None)
         return self
-
-    @property
-    def _layerwise(self) -> str:
-        """The setting by which replicas wait layer by layer, or for shards, in words."""
-        return "overlap forward" if self.sharding is None else f"sharding {self.sharding}"
 
     @property
     def sends(self) -> Sends:
@@ -247,8 +245,10 @@ class OnWrite(Strategy):
     def _bucketing(self) -> Bucketing | None:
         """How gradients are cut; None: not at all."""
         given = (self.bucketing, self.bucket_size, self.first_bucket_size)
-        cuts = self.overlap or self.sharding == "parameters"
-        if not cuts and not any(value is not None for value in given):
+        nothing_said = all(value is None for value in given)
+        if nothing_said and self.sharding in ("gradients", "parameters"):
+            return Bucketing("blocks") if self.looks_at_layers else None
+        if nothing_said and not self.overlap:
             return None
         return buckets.with_defaults(*given)
 
@@ -258,6 +258,13 @@ class OnWrite(Strategy):
         return self.micro_batches or 1
 
     @property
+    def _layout(self) -> Layout:
+        """What replicas wait for layer by layer."""
+        return Layout(
+            self.sharding, self.overlap, self._micro_batches, self.shard_group, self._choice
+        )
+
+    @property
     def _choice(self) -> Choice:
         """The algorithm where replicas send to each other."""
         name = "ring" if self.collective == "push_pull" else self.collective
@@ -265,12 +272,9 @@ class OnWrite(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """Groups of ranks must be equal, and what is said of all-reduces about all-reduces."""
-        self._choice.check_ranks(cluster.workers)
-        if self.by_layers and cluster.overlap_pace is not None:
-            raise ValueError(
-                f"{self._layerwise} does not go with cluster.overlap_pace: that is said of "
-                "all-reduces beside the backward pass alone"
-            )
+        if self.by_layers:
+            self._layout.check_cluster(cluster)
+        self._choice.check_ranks(self._layout.shards(cluster))
 
     def check_workload(self, workload: Workload) -> None:
         """There may be too many segments, or nothing that is ready before the rest."""
@@ -281,14 +285,15 @@ class OnWrite(Strategy):
     def lighter(self) -> Sequence[Mapping[str, object]]:
         """More of it in shards, of which each worker has one."""
         levels = (None, "optimizer", "gradients", "parameters")
-        return [{"sharding": level} for level in levels[levels.index(self.sharding) + 1 :]]
+        more = [{"sharding": level} for level in levels[levels.index(self.sharding) + 1 :]]
+        return more if self.shard_group is None else [*more, {"shard_group": None}]
 
     def memory(self, cluster: Cluster, workload: Workload) -> Memory:
         """What a replica keeps on its device; buckets are views of its gradients."""
         return replica_memory(
             workload,
             self.optimizer or workload.optimizer,
-            cluster.workers,
+            self._layout.shards(cluster),
             self.sharding,
             units(workload, self._bucketing, cluster),
             prefetch=bool(self.overlap),
@@ -336,7 +341,7 @@ class OnWrite(Strategy):
         if self.sharding is not None and events:
             raise ValueError(
                 f"sharding does not go with {cause(events)}: a worker that dies takes its "
-                "shard of the optimizer's state with it, which nobody else has"
+                "shard of the optimizer's state with it"
             )
         if self.uses_servers and events:
             raise ValueError(
@@ -373,7 +378,7 @@ class OnWrite(Strategy):
         job.observe(lambda: weights.parameters)
         if self.by_layers:
             layers = units(job.workload, self._bucketing, job.cluster)
-            steps = LayerwiseStep(job, layers, self.sharding, self.overlap, weights.apply)
+            steps = LayerwiseStep(job, layers, self._layout, weights.apply)
             for worker in job.workers:
                 job.start_on(worker, self.layerwise_replica, worker, weights, steps)
             return
@@ -430,7 +435,12 @@ class OnWrite(Strategy):
     ) -> Activity[None]:
         """One replica's training loop, if layers wait for collectives of their own."""
         while True:
-            gradient = yield from steps.forward(worker, weights.read)  # (1)
-            weights.offer(worker, [gradient])
-            yield from steps.backward(worker, gradient)  # (1) (2)
+            gradients: list[Gradient] = []
+            for micro_batch in range(self._micro_batches):
+                gradients.append(
+                    (yield from steps.forward(worker, micro_batch, weights.read))
+                )  # (1)
+                if len(gradients) == self._micro_batches:
+                    weights.offer(worker, gradients)
+                yield from steps.backward(worker, micro_batch, gradients[-1])  # (1) (2)
             yield from steps.finish(worker)  # (2) (3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -115,12 +115,16 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """The sizes and FLOPs of a model: `tensors` holds parameter counts in forward order."""
+    """The sizes and FLOPs of a model: `tensors` holds parameter counts in forward order.
+
+    `blocks`: how many tensors in a row make up each of its blocks, such as a transformer layer.
+    """
 
     name: str
     kind: str
     parameters: int
     tensors: tuple[int, ...]
+    blocks: tuple[int, ...]
     train_flops_per_example: float
     example: str
     source: str
@@ -166,15 +170,32 @@ def link(name: str) -> Link:
 def model(name: str) -> ModelProfile:
     """The model profile of that name; ValueError with the nearest names if there is none."""
     row = _found(name, _model_rows(), "model", "models")
+    tensors = _rows(f"model_tensors/{name}.csv")
+    blocks = groupby(_block(tensor["name"]) for tensor in tensors)
     return ModelProfile(
         name=name,
         kind=row["kind"],
         parameters=int(row["parameters"]),
-        tensors=tuple(int(tensor["parameters"]) for tensor in _rows(f"model_tensors/{name}.csv")),
+        tensors=tuple(int(tensor["parameters"]) for tensor in tensors),
+        blocks=tuple(len(list(group)) for _, group in blocks),
         train_flops_per_example=float(row["train_flops_per_example"]),
         example=row["example"],
         source=row["source"],
     )
+
+
+def _block(tensor: str) -> str:
+    """The module of a tensor of that name that is numbered, as `layers.3`; else the first one.
+
+    Where no part of the name is a number, as in `rnn0.bias` or `Mixed_5b.conv.weight`, the first
+    part in which there is one; of tensors beside all those, one name for all.
+    """
+    parts = tensor.split(".")[:-1]
+    for numbered in (str.isdigit, lambda part: any(map(str.isdigit, part))):
+        for place, part in enumerate(parts):
+            if numbered(part):
+                return ".".join(parts[: place + 1])
+    return ""
 
 
 @cache

@@ -132,6 +132,15 @@ class Workload(Model):
             return [n * self.bytes_per_parameter for n in presets.model(self.model).tensors]
         return list(chain.from_iterable(self.tensor_sizes()))
 
+    def blocks(self) -> list[int]:
+        """How many of the tensors make up each block of the model, such as a transformer layer.
+
+        Without a model each tensor, which is a variable or a layer, is one.
+        """
+        if self.model is not None:
+            return list(presets.model(self.model).blocks)
+        return [1] * len(self.tensors())
+
     def gradient_size(self) -> int:
         """Bytes of a whole gradient on a link."""
         return sum(self.gradient_tensors())

@@ -91,6 +91,14 @@ class Choice(NamedTuple):
         made: Schedule = COLLECTIVES[self.collective](ranks, *settings)
         return made
 
+    def halves(self, ranks: int) -> tuple[Schedule, Schedule]:
+        """Its reduce-scatter and its all-gather; of the ring's and `hierarchical`'s."""
+        if self.collective == "hierarchical":
+            assert self.ranks_per_group is not None
+            levels = ranks, self.ranks_per_group
+            return hierarchy.reduce_scatter(*levels), hierarchy.all_gather(*levels)
+        return ring.reduce_scatter(ranks), ring.all_gather(ranks)
+
     def _segments(self, size: float) -> int:
         """Of either half of a vector."""
         number = math.ceil(size / 2 / (self.segment_size or SEGMENT))

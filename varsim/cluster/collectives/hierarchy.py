@@ -4,7 +4,7 @@ Ranks 0 to g - 1 are the first group, and so on; the ranks must divide evenly.
 """
 
 from varsim.cluster.collectives import ring, tree
-from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.collectives.schedule import Schedule, Stage
 
 
 def all_reduce(ranks: int, group: int) -> Schedule:
@@ -14,6 +14,21 @@ def all_reduce(ranks: int, group: int) -> Schedule:
     between the groups, in which every rank takes part with the same place in its group.
     (NCCL; Horovod, hierarchical all-reduce.)
     """
+    return Schedule("an all-reduce", ranks, ranks, _stages(ranks, group))
+
+
+def reduce_scatter(ranks: int, group: int) -> Schedule:
+    """The first half: each rank gets a block of the sum."""
+    return Schedule("a reduce-scatter", ranks, ranks, _stages(ranks, group)[:2])
+
+
+def all_gather(ranks: int, group: int) -> Schedule:
+    """The second half: each rank has that block at the start; every rank gets all blocks."""
+    return Schedule("an all-gather", ranks, ranks, _stages(ranks, group)[2:])
+
+
+def _stages(ranks: int, group: int) -> tuple[Stage, ...]:
+    """Scattered inside groups, then between them; gathered between them, then inside."""
     count = _groups(ranks, group)
     inside = [range(first, first + group) for first in range(0, ranks, group)]
     between = [range(place, ranks, group) for place in range(group)]
@@ -24,13 +39,12 @@ def all_reduce(ranks: int, group: int) -> Schedule:
     def part(place: int, number: int) -> range:
         return range(place * count + number, place * count + number + 1)
 
-    stages = (
+    return (
         ring.reduce_scatter_stage(inside, share),
         ring.reduce_scatter_stage(between, part),
         ring.all_gather_stage(between, part),
         ring.all_gather_stage(inside, share),
     )
-    return Schedule("an all-reduce", ranks, ranks, stages)
 
 
 def leader_all_reduce(ranks: int, group: int) -> Schedule:
