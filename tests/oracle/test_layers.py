@@ -19,6 +19,18 @@ def steps(case: Drawn) -> list[int]:
     whole = sum(case["work"]) / 1e3
     optimizer = {"optimizer_time": case["optimizer_ms"] / 1e3} if case["optimizer_ms"] else {}
     settings = {key: case[key] for key in ("sharding", "overlap") if case[key]}
+    network = {
+        "bandwidth": case["bandwidth"],
+        "latency": case["latency_ms"] / 1e3,
+        "sharing": case["sharing"],
+    }
+    if case["micro_batches"] > 1:
+        settings["micro_batches"] = case["micro_batches"]
+    if case["group"]:
+        settings["shard_group"] = "node"
+        inside = {"bandwidth": case["inside"], "latency": case["latency_ms"] / 1e3}
+        per_node = {"workers_per_node": case["group"], "nics": case["group"]}
+        network |= {"kind": "nodes", "inside": inside, **per_node}
     trace = run(
         {"kind": "on_write", "bucketing": "layers", **settings},
         cluster={
@@ -31,11 +43,7 @@ def steps(case: Drawn) -> list[int]:
             ),
             **optimizer,
         },
-        network={
-            "bandwidth": case["bandwidth"],
-            "latency": case["latency_ms"] / 1e3,
-            "sharing": case["sharing"],
-        },
+        network=network,
         problem={"kind": "timing"},
         workload={"layers": layers, "optimizer": None},
         stop={"global_steps": STEPS},
@@ -66,5 +74,8 @@ def test_what_is_drawn() -> None:
         met["slow"] += max(case["slow"][: case["workers"]]) > 1
         met[case["sharing"]] += 1
         met["update"] += case["optimizer_ms"] > 0
+        met["accumulates", case["sharding"]] += case["micro_batches"] > 1
+        if case["sharding"]:
+            met["groups", case["sharding"]] += case["workers"] > (case["group"] or case["workers"])
     assert min(met.values()) >= 10, met
-    assert len(met) == 14
+    assert len(met) == 21

@@ -27,6 +27,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"sharding": "parameters"},
     {"sharding": "parameters", "overlap": True},
 ]
+ACCUMULATED = [{**one, "micro_batches": 3} for one in SETTINGS]
+GROUPED = [{**one, "shard_group": 2} for one in SETTINGS if "sharding" in one]
+HIERARCHICAL = [{**one, "collective": "hierarchical", "ranks_per_group": 2} for one in SETTINGS]
 every = pytest.mark.parametrize("settings", SETTINGS, ids=str)
 
 
@@ -144,26 +147,161 @@ class TestShards:
         assert moved[0] == pytest.approx(times * moved[1], rel=1e-12)
 
 
+# Nodes of two workers with a card each: 1 GB/s inside and outside, so all as on two workers above.
+NODES = {
+    **{"kind": "nodes", "workers_per_node": 2, "nics": 2, "sharing": "first_come"},
+    **{"bandwidth": 1e9, "latency": 0.0, "inside": {"bandwidth": 1e9, "latency": 0.0}},
+}
+
+
+class TestMicroBatches:
+    """Two in a step, of 90 ms each."""
+
+    def moments(self, **settings: Any) -> list[float]:
+        return moments({"micro_batches": 2, **settings})
+
+    def test_shards_of_parameters_are_gathered_for_each(self) -> None:
+        assert self.moments(sharding="parameters") == [315, 630, 945]
+        assert self.moments(sharding="parameters", overlap=True) == [230, 460, 690]
+
+    def test_shards_of_gradients_are_scattered_for_each(self) -> None:
+        # 22.5 ms after each, and 22.5 of all-gathers; with overlap 2.5 of layer 1 are left of it,
+        # before the next begins.
+        assert self.moments(sharding="gradients") == [247.5, 495, 742.5]
+        assert self.moments(sharding="gradients", overlap=True) == [207.5, 415, 622.5]
+
+    def test_whole_gradients_are_added_up_first(self) -> None:
+        assert self.moments(sharding="optimizer") == [225, 450, 675]
+        assert self.moments(sharding="optimizer", overlap=True) == [205, 410, 615]
+
+    @pytest.mark.parametrize("sharding", [None, "optimizer"])
+    def test_gathers_beside_the_first_of_the_next_step(self, sharding: str | None) -> None:
+        # Scattered at 182.5; gathered by 185, 190 and 205. So the next step begins at 185.
+        assert self.moments(sharding=sharding, overlap="forward") == [205, 390, 575]
+
+    @pytest.mark.parametrize(
+        ("sharding", "times"), [("optimizer", 1.0), ("gradients", 1.5), ("parameters", 3.0)]
+    )
+    def test_bytes(self, sharding: str, times: float) -> None:
+        made = [{"micro_batches": 2, "sharding": sharding}, {}]
+        moved = [sum(link.moved for link in sharded(one).links) for one in made]
+        assert moved[0] == pytest.approx(times * moved[1], rel=1e-12)
+
+
+class TestGroups:
+    """Two groups of two: of n bytes the sums of a half are all-reduced in n / 2 ns, too."""
+
+    def moments(self, network: dict[str, Any] = NODES, **settings: Any) -> list[float]:
+        return moments(
+            {"sharding": "parameters", "shard_group": 2, **settings},
+            cluster={"workers": 4},
+            network=network,
+        )
+
+    def test_one_by_one(self) -> None:
+        assert self.moments() == [180, 360, 540]
+        assert self.moments(sharding="gradients") == self.moments(sharding="optimizer")
+        # Scattered at 90 - 105, - 110 and - 112.5, while sums are added up: 105 - 120, - 125, - 127.5.
+        assert self.moments(sharding="gradients") == [150, 300, 450]
+
+    def test_groups_add_up_on_a_stream_of_their_own(self) -> None:
+        # Scattered as two workers do, at 62.5 - 77.5, 82.5 - 87.5 and 112.5 - 115; added up at
+        # 77.5 - 92.5, while layer 1 is gathered, 92.5 - 97.5 and 115 - 117.5.
+        assert self.moments(overlap=True) == [117.5, 235, 352.5]
+
+    def test_a_node_is_a_group(self) -> None:
+        assert self.moments(overlap=True, shard_group="node") == [117.5, 235, 352.5]
+
+    def test_on_a_star_all_share_a_port(self) -> None:
+        # The sums of layer 3 and the gather of layer 1 share it from 77.5: the gather ends at 82.5,
+        # when layer 1 needs it, and layer 2 is scattered beside the sums, by 92.5. First come, it
+        # would wait for a message of 7.5 ms.
+        fair = {**WIRE, "sharing": "fair"}
+        assert self.moments(fair, overlap=True) == [117.5, 235, 352.5]
+        assert self.moments(WIRE, overlap=True)[0] > 117.5
+        assert self.moments(WIRE) == self.moments(fair) == [180, 360, 540]
+
+    def test_one_card_for_two_takes_twice_as_long_between_groups(self) -> None:
+        assert self.moments({**NODES, "nics": 1}) == [202.5, 405, 607.5]
+
+    @pytest.mark.parametrize("cards", [1, 2])
+    def test_groups_over_nodes_share_their_cards_with_what_is_between(self, cards: int) -> None:
+        # Inside no time. A ring of four: 3 rounds of n / 4 over all cards. Between: two of n / 8,
+        # of each of the two workers of a node.
+        network = {**NODES, "nics": cards, "inside": {"bandwidth": 1e18, "latency": 0.0}}
+        found = moments(
+            {"sharding": "parameters", "shard_group": 4},
+            cluster={"workers": 8},
+            network={**network, "sharing": "fair"},
+            steps=1,
+        )
+        assert found == [90 + (3 * 3 / 4 * 45 + 2 * 2 / 8 * 45) / cards]
+
+    def test_a_slow_worker_holds_up_its_own_group_first(self) -> None:
+        # Worker 3 takes twice as long: its group's forward pass ends at 60 + 22.5, the other's at
+        # 52.5. Then 30 of gathers and scatters, 20 of their all-reduce, after which it is behind.
+        cluster = {"workers": 4, "slow_workers": (slow(3, 2.0),)}
+        settings = {"sharding": "parameters", "shard_group": 2}
+        trace = sharded(settings, cluster=cluster, network=NODES, steps=1)
+        assert [span[2] for span in life(trace, 0) if span[0] == "compute"][:3] == [
+            17.5,
+            32.5,
+            52.5,
+        ]
+        assert milliseconds(trace.steps) == [180 + 90]
+
+    @pytest.mark.parametrize(
+        ("settings", "why"),
+        [
+            ({"sharding": None}, "shard_group has no effect without sharding"),
+            ({"shard_group": 3}, "shard_group 3 does not divide 4 workers evenly"),
+            ({"shard_group": 1}, "every worker would have a whole copy"),
+            ({"shard_group": "node", "network": WIRE}, "none shares its host"),
+            (
+                {"shard_group": 2, "collective": "hierarchical", "ranks_per_group": 4},
+                "ranks_per_group 4 does not divide 2 workers",
+            ),
+        ],
+    )
+    def test_refused(self, settings: dict[str, Any], why: str) -> None:
+        with pytest.raises(ValidationError, match=why):
+            self.moments(**settings)
+
+
+def test_hierarchical_halves_have_fewer_rounds() -> None:
+    # Of four workers 3 n / 4 ns either way, in 3 rounds around a ring, in 1 + 1 in two levels; nine
+    # collectives of a latency of 1 ms for each.
+    network, cluster = {**WIRE, "latency": 1e-3}, {"workers": 4}
+    settings = {"sharding": "parameters"}
+    ring = moments(settings, network=network, cluster=cluster, steps=1)
+    levels = {**settings, "collective": "hierarchical", "ranks_per_group": 2}
+    assert ring == [90 + 3 * 33.75 + 27]
+    assert moments(levels, network=network, cluster=cluster, steps=1) == [90 + 3 * 33.75 + 18]
+
+
+@pytest.mark.parametrize("settings", SETTINGS + ACCUMULATED + GROUPED + HIERARCHICAL, ids=str)
+def test_values_are_those_of_an_all_reduce(settings: dict[str, Any]) -> None:
+    changes: dict[str, Any] = {
+        "cluster": {"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
+        "network": {"bandwidth": 1e5, "latency": 1e-4, "sharing": "fair"},
+        "problem": {"kind": "digits", "model": "mlp"},
+        "workload": {"batch_size": 4},
+        "optimizer": {"kind": "adam", "learning_rate": 0.01},
+        "stop": {"global_steps": 20},
+    }
+    same = {"micro_batches": settings.get("micro_batches")}
+    one, other = (
+        run({"kind": "on_write", "bucketing": "layers", **each}, **changes)
+        for each in (settings, same)
+    )
+    assert losses(one) == losses(other)
+    assert one.global_step == other.global_step == 20
+
+
 @every
 class TestWhatStays:
     def test_with_free_communication_it_is_an_all_reduce(self, settings: dict[str, Any]) -> None:
         assert moments(settings, network=FREE) == [90, 180, 270]
-
-    def test_values(self, settings: dict[str, Any]) -> None:
-        changes: dict[str, Any] = {
-            "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 0.1}},
-            "network": {"bandwidth": 1e5, "latency": 1e-4, "sharing": "fair"},
-            "problem": {"kind": "digits", "model": "mlp"},
-            "workload": {"batch_size": 4},
-            "optimizer": {"kind": "adam", "learning_rate": 0.01},
-            "stop": {"global_steps": 30},
-        }
-        one, other = (
-            run({"kind": "on_write", "bucketing": "layers", **each}, **changes)
-            for each in (settings, {})
-        )
-        assert losses(one) == losses(other)
-        assert one.global_step == other.global_step == 30
 
     def test_a_worker_alone_sends_nothing(self, settings: dict[str, Any]) -> None:
         trace = sharded(settings, cluster={"workers": 1})
@@ -174,7 +312,7 @@ class TestWhatStays:
         [
             ({"collective": "push_pull"}, "goes with collective ring"),
             ({"collective": "halving_doubling"}, "goes with collective ring"),
-            ({"micro_batches": 2}, "does not go with micro_batches"),
+            ({"micro_batches": 2, "drop_compute": {"threshold": 1.0}}, "go with drop_compute"),
         ],
     )
     def test_refused_settings(

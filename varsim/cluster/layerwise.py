@@ -3,138 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from pydantic import PositiveInt
-
-from varsim.cluster.buckets import Bucketing
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Outcome, Vector, own_links
 from varsim.cluster.collectives import ring
-from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.collectives.plan import Plan
+from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
+from varsim.cluster.sharding import Layout, Unit
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
-
-# What of the model is cut into equal shards, one for each worker, and what comes before it, too.
-Sharding: TypeAlias = Literal["optimizer", "gradients", "parameters"]
-# Whether collectives go on beside the backward pass, or beside the next forward pass, too.
-Overlap: TypeAlias = bool | Literal["forward"]
-# How many workers share one copy in shards.
-ShardGroup: TypeAlias = PositiveInt | Literal["node"]
-
-
-class Layout(NamedTuple):
-    """What is sharded among whom, and by which collectives it is scattered and gathered.
-
-    `group`: so many neighbouring ranks, those of a node or all of them, share one copy in shards.
-    Of the shards that they get of a sum, groups all-reduce each with those of the others, around
-    rings of the ranks with the same place in their groups (PyTorch's HYBRID_SHARD). `choice`: an
-    all-reduce in a group, whose halves scatter and gather.
-    """
-
-    sharding: Sharding | None
-    overlap: Overlap
-    micro_batches: int
-    group: ShardGroup | None
-    choice: Choice
-
-    def __str__(self) -> str:
-        return "overlap forward" if self.sharding is None else f"sharding {self.sharding}"
-
-    def check(self, collective: str, *, drops: bool) -> None:
-        """Raise ValueError where settings do not go together; `drops`: micro-batches."""
-        if collective not in ("ring", "hierarchical"):
-            raise ValueError(
-                f"{self} goes with collective ring or hierarchical, of whose reduce-scatters and "
-                f"all-gathers it consists, and not with {collective}"
-            )
-        if drops:
-            raise ValueError(
-                f"{self} does not go with drop_compute: others would wait for the buckets of a "
-                "micro-batch that a worker gives up"
-            )
-        if self.sharding == "parameters" and self.overlap == "forward":
-            raise ValueError(
-                "overlap forward is for what is reduced; sharding parameters gathers beside both "
-                "passes with overlap: true"
-            )
-
-    def check_cluster(self, cluster: Cluster) -> None:
-        """Raise ValueError where it does not fit this cluster."""
-        workers, group = cluster.workers, self.shards(cluster)
-        if group == 1 < workers:
-            alone = ", as none shares its host (network: {kind: nodes})"
-            raise ValueError(
-                f"shard_group {self.group} has no effect: every worker would have a whole copy"
-                f"{alone if self.group == 'node' else ''}"
-            )
-        if workers % group:
-            raise ValueError(f"shard_group {self.group} does not divide {workers} workers evenly")
-        if cluster.overlap_pace is not None:
-            raise ValueError(
-                f"{self} does not go with cluster.overlap_pace: that is said of all-reduces beside "
-                "the backward pass alone"
-            )
-
-    def shards(self, cluster: Cluster) -> int:
-        """How many workers share one copy."""
-        if self.group == "node":
-            return cluster.workers_of_a_host
-        return self.group or cluster.workers
-
-    @property
-    def scatters_each(self) -> bool:
-        """Whether the gradients of every micro-batch are scattered, not those of all, added up.
-
-        Who keeps a shard of them only has no room for the rest (DeepSpeed, ZeRO-2 and 3; PyTorch's
-        FSDP outside `no_sync`).
-        """
-        return self.sharding in ("gradients", "parameters")
-
-
-class Unit(NamedTuple):
-    """Layers whose parameters are gathered, and gradients scattered, at once; sizes in bytes.
-
-    `begins`, `ends`: of its forward and its backward pass, the shares of a compute time.
-    """
-
-    parameters: int
-    gradients: int
-    forward: tuple[float, float]
-    backward: tuple[float, float]
-
-
-def units(workload: Workload, bucketing: Bucketing | None, cluster: Cluster) -> list[Unit]:
-    """The units of a workload in forward order; without bucketing the whole model.
-
-    Forward passes are in proportion to backward passes. A unit begins with the layer in which its
-    first tensor begins.
-    """
-    tensors, gradients = workload.tensors(), workload.gradient_tensors()
-    if bucketing is None:
-        cut = [tuple(range(len(tensors)))]
-    else:
-        cut = [bucket.tensors for bucket in reversed(bucketing.cut(gradients, workload.blocks()))]
-    ready = workload.ready_after(tensors)
-    begun = [1.0 - max(ready[tensor] for tensor in group) for group in cut]
-    backward = cluster.share_of_backward
-    forward = 1.0 - backward
-    return [
-        Unit(
-            sum(tensors[tensor] for tensor in group),
-            sum(gradients[tensor] for tensor in group),
-            (forward * begin, forward * end),
-            (1.0 - backward * end, 1.0 - backward * begin),
-        )
-        for group, begin, end in zip(cut, begun, [*begun[1:], 1.0], strict=True)
-    ]
 
 
 class Collect(NamedTuple):
@@ -265,11 +147,15 @@ class LayerwiseStep:
         together = [range(first, first + group) for first in range(0, ranks, group)]
         levels = [Level(together, program.vectors)]
         if group < ranks:
+            # Rings over all cards of nodes, and others over single ones, would not meet there.
+            several = len({job.workers[rank].place.machine for rank in together[0]}) > 1
             apart = [range(place, ranks, group) for place in range(group)]
-            levels.append(Level(apart, program.copies))
-        shared = _shared_links(job, levels)
+            by_all = several and program.vectors[0].schedule.around
+            levels.append(Level(apart, program.copies, by_all_cards=by_all))
+        crossed = Counter(link for level in levels for link in level.links(job))
+        shared = {link for link, groups in crossed.items() if groups > 1}
         self._collectives = levels[0].begin(job, shared, self._done)
-        self._copies = levels[1].begin(job, shared) if len(levels) > 1 else None
+        self._copies = levels[1].begin(job, shared) if group < ranks else None
 
     def forward(
         self, worker: Worker, micro_batch: int, read: Callable[[Worker], Read]
@@ -327,10 +213,14 @@ class LayerwiseStep:
 
 
 class Level(NamedTuple):
-    """Collectives for the same vectors, side by side in groups of ranks; each is in one group."""
+    """Collectives for the same vectors, side by side in groups of ranks; each is in one group.
+
+    `by_all_cards`: rings leave nodes as one of all workers does.
+    """
 
     groups: Sequence[range]
     vectors: Sequence[Vector]
+    by_all_cards: bool = False
 
     def begin(
         self,
@@ -347,8 +237,10 @@ class Level(NamedTuple):
         by_message = True if any(map(shared.__contains__, self.links(job))) else None
         of_rank = dict[int, Collective]()
         for ranks in self.groups:
-            members = [streams[rank] for rank in ranks]
-            made = Collective(job, *first, more=more, members=members, by_message=by_message)
+            members, paths = [streams[rank] for rank in ranks], self._paths(job, ranks)
+            made = Collective(
+                job, *first, more=more, members=members, paths=paths, by_message=by_message
+            )
             of_rank.update(dict.fromkeys(ranks, made))
         return BackgroundCollectives(
             job, streams, lambda stream: of_rank[stream.rank].take_part(stream), done
@@ -358,14 +250,16 @@ class Level(NamedTuple):
         """Those that each group crosses, group by group."""
         schedule, size, *_ = self.vectors[0]
         for ranks in self.groups:
-            paths = own_links(job, ranks, around=schedule.around)
-            yield from Plan(schedule, size, paths).crossings.links
+            yield from Plan(schedule, size, self._paths(job, ranks)).crossings.links
 
-
-def _shared_links(job: Job, levels: Sequence[Level]) -> set[Link]:
-    """Links that several groups cross."""
-    crossed = Counter(link for level in levels for link in level.links(job))
-    return {link for link, groups in crossed.items() if groups > 1}
+    def _paths(self, job: Job, ranks: range) -> Paths:
+        if not self.by_all_cards:
+            return own_links(job, ranks, around=self.vectors[0].schedule.around)
+        places = [worker.place for worker in job.workers]
+        route = job.network.routing.around(places)
+        return lambda source, target: Path(
+            job.network, route(places[ranks[source]], places[ranks[target]])
+        )
 
 
 def _sharded(program: Program, layers: Sequence[Unit], layout: Layout) -> None:

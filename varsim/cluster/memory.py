@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.layerwise import Sharding, Unit
 from varsim.cluster.placement import bytes_per_port
+from varsim.cluster.sharding import Sharding, Unit
 from varsim.values.optimizer import Optimizer
 from varsim.values.workload import Workload
 

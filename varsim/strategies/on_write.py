@@ -14,12 +14,13 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import AllReduce
 from varsim.cluster.flat.reducing import Reducing, Summing
 from varsim.cluster.job import Job
-from varsim.cluster.layerwise import LayerwiseStep, Layout, Overlap, ShardGroup, Sharding, units
+from varsim.cluster.layerwise import LayerwiseStep
 from varsim.cluster.memory import Memory, replica_memory
 from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.replicas import MirroredReplicas
+from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
 from varsim.units import Bytes, format_seconds
