@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from varsim.cluster import collective
-from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
+from varsim.cluster.buckets import Bucketing, Rule, check_settings, ready_buckets
 from varsim.values import presets
 from varsim.values.workload import Workload
 
@@ -62,6 +62,10 @@ class TestByHand:
 
     def test_every_tensor_by_itself(self) -> None:
         assert self.sizes("layers", 50) == [10, 40, 30, 20, 60]
+
+    def test_blocks_are_those_that_are_said(self) -> None:
+        buckets = Bucketing("blocks").cut(self.TENSORS, [1, 3, 1])
+        assert buckets == [((4,), 10), ((3, 2, 1), 40 + 30 + 20), ((0,), 60)]
 
     def test_tensors_are_told_by_their_place_in_the_model(self) -> None:
         buckets = Bucketing("ddp", 50, 10).cut(self.TENSORS)
@@ -133,3 +137,45 @@ def test_a_bucket_that_takes_no_time_to_be_added_goes_beside_others(
 
     assert one_by_one.steps.tolist() == without.steps.tolist()
     assert len(without.steps) == 3
+
+
+class TestBlocks:
+    """A transformer layer is a unit, as PyTorch's transformer_auto_wrap_policy makes them."""
+
+    @pytest.mark.parametrize(
+        ("model", "layers", "tensors", "parameters"),
+        [("llama2_7b", 32, 9, 202_383_360), ("gpt2_xl", 48, 12, 30_740_800)],
+    )
+    def test_of_transformers(self, model: str, layers: int, tensors: int, parameters: int) -> None:
+        profile = presets.model(model)
+        before, *inside, after = profile.blocks
+        assert inside == [tensors] * layers
+        assert before + sum(inside) + after == len(profile.tensors)
+        assert sum(profile.tensors[before : before + tensors]) == parameters
+
+    def test_of_layers_without_numbers(self) -> None:
+        # Embedding, two layers of an LSTM with four tensors each, decoder.
+        assert presets.model("lstm_lm_1500").blocks == (1, 4, 4, 2)
+
+    def test_without_a_model_each_layer_is_one(self) -> None:
+        workload = TestReadyBuckets().workload()
+        assert [one.size for one in ready_buckets(workload, Bucketing("blocks"))] == [10, 30, 60]
+
+    @pytest.mark.parametrize("sharding", ["gradients", "parameters"])
+    def test_they_are_the_default_of_shards(self, sharding: str) -> None:
+        def moments(**settings: object) -> list[int]:
+            trace = run(
+                {"kind": "on_write", "overlap": True, "sharding": sharding, **settings},
+                workload={"model": "gpt2_small"},
+                problem={"kind": "timing"},
+                optimizer=None,
+                network={"bandwidth": 1e9, "latency": 1e-3},
+                stop={"global_steps": 1},
+            )
+            return list(trace.steps)
+
+        assert moments() == moments(bucketing="blocks") != moments(bucketing="ddp")
+
+    def test_they_have_no_size(self) -> None:
+        with pytest.raises(ValueError, match="bucketing blocks has a bucket for each block"):
+            check_settings("blocks", 1e6, None)

@@ -73,6 +73,12 @@ def test_what_others_call_a_setting_of_it_is_told_with_that(called: str, setting
     load(FILE.format(kind=f"on_write, {setting}"))
 
 
+def test_what_others_call_two_settings_of_it_is_told_with_both() -> None:
+    told = "did you mean 'on_write' with 'sharding: parameters, shard_group: node'?"
+    with pytest.raises(ScenarioError, match=re.escape(told)):
+        load(FILE.format(kind="hsdp"))
+
+
 @pytest.mark.parametrize("kind", ["on_write", "ON_WRITE", "VariableSynchronization.ON_WRITE"])
 @pytest.mark.parametrize(
     "path",
