@@ -166,9 +166,8 @@ class TestBlocks:
         def moments(**settings: object) -> list[int]:
             trace = run(
                 {"kind": "on_write", "overlap": True, "sharding": sharding, **settings},
-                workload={"model": "gpt2_small"},
+                workload={"model": "gpt2_small", "optimizer": None},
                 problem={"kind": "timing"},
-                optimizer=None,
                 network={"bandwidth": 1e9, "latency": 1e-3},
                 stop={"global_steps": 1},
             )

@@ -102,7 +102,14 @@ def described(seed: str) -> Drawn:
             if "overlap" in strategy and sharding != "parameters":
                 strategy["overlap"] = apart.choice([True, "forward"])
             strategy["sharding"] = sharding
+            if sharding is not None and apart.random() < 0.5:
+                strategy["micro_batches"] = apart.randint(1, 3)
+                strategy["shard_group"] = apart.choice([None, *_divisors(outline.workers)])
     return whole
+
+
+def _divisors(workers: int) -> list[int]:
+    return [group for group in range(2, workers + 1) if workers % group == 0]
 
 
 def _some(source: random.Random, share: float, **values: Any) -> Drawn:

@@ -201,7 +201,7 @@ class TestGroups:
     def test_one_by_one(self) -> None:
         assert self.moments() == [180, 360, 540]
         assert self.moments(sharding="gradients") == self.moments(sharding="optimizer")
-        # Scattered at 90 - 105, - 110 and - 112.5, while sums are added up: 105 - 120, - 125, - 127.5.
+        # Scattered by 105, 110 and 112.5, while sums are added up, by 120, 125 and 127.5.
         assert self.moments(sharding="gradients") == [150, 300, 450]
 
     def test_groups_add_up_on_a_stream_of_their_own(self) -> None:
