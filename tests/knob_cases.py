@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from building import declared, example
-
+from tests.building import declared, example
 from varsim.strategies import STRATEGIES
 from varsim.strategies.base import Pair
 

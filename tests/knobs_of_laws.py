@@ -1,6 +1,6 @@
 """Laws of compute times that differ in one setting, which must matter."""
 
-from knob_cases import FAST, MARKOV, SLOW, Case, law, mixed, weights
+from tests.knob_cases import FAST, MARKOV, SLOW, Case, law, mixed, weights
 
 OF_LAWS: dict[str, tuple[Case, ...]] = {
     "Constant.value": law("constant", value=(0.1, 0.2)),

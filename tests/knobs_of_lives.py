@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from knob_cases import MIRRORED, SERVED, Case, two
+from tests.knob_cases import MIRRORED, SERVED, Case, two
 
 SOURCE: Case = {"domain": "worker", "mtbf": 50.0, "repair": 5.0}
 FAILURES: Case = {"horizon": 200.0, "detection": 1.0, "of": (SOURCE,)}

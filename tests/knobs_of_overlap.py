@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from knob_cases import MIRRORED, WIRE, Case, law, layers, two
+from tests.knob_cases import MIRRORED, WIRE, Case, law, layers, two
 
 OVERLAPPING: Case = {
     **MIRRORED,

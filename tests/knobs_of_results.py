@@ -1,7 +1,7 @@
 """Pairs of scenarios that differ in one field that only the result shows, not a single trace."""
 
-from knob_cases import MIRRORED, SERVED, Case, two
-from knobs_of_lives import MORTAL
+from tests.knob_cases import MIRRORED, SERVED, Case, two
+from tests.knobs_of_lives import MORTAL
 
 # Two strategies of which one is half as fast again.
 TWO_OF_THEM: Case = {

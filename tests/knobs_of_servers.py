@@ -1,6 +1,6 @@
 """Parameter servers that differ in one setting, which must matter."""
 
-from knob_cases import CUT, FAST, SERVED, SLOW, Case, two
+from tests.knob_cases import CUT, FAST, SERVED, SLOW, Case, two
 
 OF_SERVERS: dict[str, tuple[Case, ...]] = {
     "Cluster.partitioner": two(CUT, cluster__partitioner=(None, {"kind": "fixed", "shards": 2})),

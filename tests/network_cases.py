@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from building import slow
-from knob_cases import MIRRORED, SERVED, Case, two
+from tests.building import slow
+from tests.knob_cases import MIRRORED, SERVED, Case, two
 
 WIRES = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
 INSIDE = {"bandwidth": 4e4, "latency": 1e-4}

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from building import run
-
+from tests.building import run
 from varsim.cluster.trace import Trace
 
 Case = dict[str, Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
 from typer.testing import CliRunner, Result
 
+from tests.building import scenario
 from varsim.cli import app as cli
 from varsim.report.words.scenario import beginnings, describe, step
 from varsim.scenario.loading import load_scenario

@@ -1,7 +1,6 @@
 """`check` of variables: what they are in plain words, what a step takes, how much is to be done."""
 
-from programs import MODES, WIRE, add, read, scenario, trace, variable
-
+from tests.programs import MODES, WIRE, add, read, scenario, trace, variable
 from varsim.report.words.program.scenario import beginnings, describe
 from varsim.study.program.beginning import begin_program
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_cli_process import call
 from typer.testing import CliRunner, Result
 
+from tests.test_cli_process import call
 from varsim.cli import app as cli
 from varsim.report.files.keeping import FILES
 from varsim.scenario.loading import load_scenario, scenario_schema
@@ -353,7 +353,7 @@ class TestProcess:
         assert call("run", count, cwd=count.parent, PYTHONIOENCODING="ascii").returncode == 0
 
     def test_a_check_imports_no_tables_and_no_plots(self, count: Path) -> None:
-        from test_cli_process import imported_by
+        from tests.test_cli_process import imported_by
 
         os.chdir(count.parent)
         assert not imported_by("check", count) & {"pandas", "matplotlib", "loky", "jinja2"}

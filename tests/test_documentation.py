@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import typer.main
-from pages import blocks, fenced, page
 from typer.testing import CliRunner
 
+from tests.pages import blocks, fenced, page
 from validation import command as validation
 from varsim.cli import app as cli
 from varsim.distribute.program import (
@@ -108,7 +108,7 @@ def test_a_shown_validation_exists_with_its_options(arguments: list[str]) -> Non
 def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
     group = typer.main.get_command(cli.app)
     name, *rest = arguments
-    command = group.commands[name]  # type: ignore[attr-defined]
+    command = group.commands[name]
     context = command.make_context(name, list(rest))
     if name in {"run", "check", "explain"}:
         assert context.params["file"].is_relative_to("scenarios")

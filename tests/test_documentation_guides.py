@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks, page
 from typer.testing import CliRunner
 
 import varsim
+from tests.pages import ROOT, blocks, page
 from varsim.cli import app as cli
 from varsim.cluster.topology import NETWORKS
 from varsim.report.words.phrases import plus_minus

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from building import scenario
-from handmade import a_result
 
+from tests.building import scenario
+from tests.handmade import a_result
 from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario
 from varsim.study.amount import gradients

@@ -144,8 +144,8 @@ def test_a_plan_gives_its_answer() -> None:
     assert found.found.answer is not None
     assert found.scenario is not None
     assert found.scenario.cluster.workers == 1
-    assert varsim.run(asked).sha256 == found.sha256  # type: ignore[union-attr]
-    assert sentences(found)  # type: ignore[arg-type]
+    assert varsim.run(asked).sha256 == found.sha256
+    assert sentences(found)
 
 
 def test_training_and_variables_are_checked_by_how_they_begin() -> None:
@@ -161,7 +161,7 @@ def test_training_and_variables_are_checked_by_how_they_begin() -> None:
 
 def test_training_is_explained_and_a_sweep_is_not() -> None:
     why = varsim.explain(said(), strategies=["on_write"])
-    assert [one.label for one in why.accounts] == ["on_write"]  # type: ignore[union-attr]
+    assert [one.label for one in why.accounts] == ["on_write"]
     with pytest.raises(ValueError, match="explain one of them"):
         varsim.explain(SCENARIOS / "scale_out.yaml")
 
@@ -233,7 +233,7 @@ def test_a_metric_of_ones_own_is_a_number() -> None:
     result = varsim.run(said())
     assert result.measure(lambda trace: trace.end > 0)["none"].mean == 1
     with pytest.raises(TypeError, match="a metric gives a number for each trace, not 'soon'"):
-        result.measure(lambda trace: "soon")  # type: ignore[arg-type,return-value]
+        result.measure(lambda trace: "soon")
 
 
 @pytest.mark.parametrize("nothing", [42, None])
@@ -241,7 +241,7 @@ def test_what_is_no_scenario_is_refused(nothing: Any) -> None:
     with pytest.raises(TypeError, match=f"a path, a text or a dict, not {nothing}"):
         varsim.load(nothing)
     with pytest.raises(TypeError, match=r"not <Result of sa\.\.\.sim"):
-        varsim.sweep(varsim.run(said()))  # type: ignore[arg-type]
+        varsim.sweep(varsim.run(said()))
 
 
 def test_names_that_are_not_ours_are_not_offered() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
-from extending import ALL, SCENARIO, varsim
 from pydantic import TypeAdapter, ValidationError
 
+from tests.building import scenario
+from tests.extending import ALL, SCENARIO, varsim
 from varsim.scenario import provenance
 from varsim.scenario.extensions import Need
 from varsim.strategies import Strategy

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import scenario
 from pydantic import ValidationError
 
+from tests.building import scenario
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.training import report
 from varsim.report.words.memory import memory, misfit
@@ -148,7 +148,7 @@ class TestRefused:
                 "  optimizer: {kind: adam, learning_rate: 0.001}\n", ""
             )
         )
-        assert memory(loaded.scenario) == []  # type: ignore[union-attr]
+        assert memory(loaded.scenario) == []
 
 
 class TestTwoSizes:
@@ -158,7 +158,7 @@ class TestTwoSizes:
         text = file("{kind: none}", limits, device="device: v100_sxm2", number=number)
         loaded = load(text)
         assert isinstance(loaded.kind, str)
-        return loaded.scenario  # type: ignore[union-attr,no-any-return]
+        return loaded.scenario
 
     def test_what_fits_one_of_them_is_told(self) -> None:
         said = memory(self.made(2), always=True)

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from building import scenario, slow
-from knobs_of_lives import CHECKPOINT, FAILURES, MORTAL
 from pydantic import ValidationError
+
+from tests.building import scenario, slow
+from tests.knobs_of_lives import CHECKPOINT, FAILURES, MORTAL
 
 Case = dict[str, Any]
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import example, run, scenario, slow
-from knob_cases import (
+from pydantic import BaseModel
+
+from tests.building import example, run, scenario, slow
+from tests.knob_cases import (
     CUT,
     DEVICE,
     FAST,
@@ -28,14 +30,12 @@ from knob_cases import (
     two,
     weights,
 )
-from knobs_of_laws import OF_LAWS
-from knobs_of_lives import OF_LIVES
-from knobs_of_overlap import OF_OVERLAP
-from knobs_of_results import IN_THE_NOTES, IN_THE_RESULT
-from knobs_of_servers import OF_SERVERS
-from network_cases import NEEDED, NETWORK_KNOBS, WIRES
-from pydantic import BaseModel
-
+from tests.knobs_of_laws import OF_LAWS
+from tests.knobs_of_lives import OF_LIVES
+from tests.knobs_of_overlap import OF_OVERLAP
+from tests.knobs_of_results import IN_THE_NOTES, IN_THE_RESULT
+from tests.knobs_of_servers import OF_SERVERS
+from tests.network_cases import NEEDED, NETWORK_KNOBS, WIRES
 from varsim.cluster.partitioner import PARTITIONERS
 from varsim.cluster.rows import Rows
 from varsim.cluster.topology import TOPOLOGIES

@@ -5,9 +5,9 @@ from json import dumps
 from pathlib import Path
 
 import pytest
-from building import life
 from ruamel.yaml import YAML
 
+from tests.building import life
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import run, scenario
 from pydantic import ValidationError
 
+from tests.building import run, scenario
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.files.save import load_result, save
 from varsim.report.training import comparison, document

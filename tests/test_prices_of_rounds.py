@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from varsim.scenario.training import Scenario
 from varsim.study.cost import costs
 from varsim.study.simulation import Run, run_one, simulate

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import example, scenario
 
+from tests.building import example, scenario
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save
 from varsim.report.render import render

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from extending import ALL, SCENARIO, python, varsim
 
 import varsim as package
+from tests.extending import ALL, SCENARIO, python, varsim
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
@@ -161,9 +161,7 @@ class TestRegister:
         )
         if not why:
             plain = given.replace("own_ring", "ring")
-            assert (
-                package.run(given).traces[0].end == package.run(plain).traces[0].end  # type: ignore[union-attr]
-            )
+            assert package.run(given).traces[0].end == package.run(plain).traces[0].end
             return
         with pytest.raises(package.ScenarioError, match=why):
             package.load(given)

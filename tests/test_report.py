@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from handmade import ODD_NAMES, a_result, a_trace, result_of
 
+from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from varsim.cluster.trace import LinkRow, Trace
 from varsim.report import page, training
 from varsim.report.files.keeping import put_report

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from building import scenario
 from typer.testing import CliRunner
 
+from tests.building import scenario
 from validation.published.judging import _of_all
 from varsim.cli import app as cli
 from varsim.report.report import Row, Table

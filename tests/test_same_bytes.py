@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from test_scenarios import EVERY_FILE, OF_VARIABLES, PLANS, SWEEPS
+
+from tests.test_scenarios import EVERY_FILE, OF_VARIABLES, PLANS, SWEEPS
 
 PROCESSES = 10
 FEW = ("--set", "replications=2", "--jobs", "1")

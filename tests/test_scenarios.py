@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from goldens import GOLDEN, check_columns, check_rows
 
+from tests.goldens import GOLDEN, check_columns, check_rows
 from varsim.report.explain.report import explanation
 from varsim.report.render import csv_text
 from varsim.report.report import Data

@@ -17,7 +17,7 @@ PLAN = Path(__file__).parent.parent / "scenarios" / "plan_resnet50.yaml"
 
 def test_a_path_is_not_a_scenario() -> None:
     with pytest.raises(TypeError, match=r"load one with varsim\.load_scenario\(path\)"):
-        varsim.simulate(str(SMALL))  # type: ignore[arg-type]
+        varsim.simulate(str(SMALL))
 
 
 @pytest.mark.parametrize("jobs", [0, -1])

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     DROPPED,
     fates,
@@ -20,8 +21,7 @@ from building import (
     slow,
     staleness,
 )
-from statistical import assert_mean, assert_mean_in_time, harmonic, step_times
-
+from tests.statistical import assert_mean, assert_mean_in_time, harmonic, step_times
 from varsim.cluster.trace import Phase, Trace
 from varsim.study.simulation import Run, run_one
 

@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     Model,
     gradient_rows,
     losses,

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from varsim.cluster.job import Job
 from varsim.report.files.save import load_result, save
 from varsim.scenario.targets import Targets

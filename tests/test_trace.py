@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same, kill, restart, run, slow
 
+from tests.building import assert_same, kill, restart, run, slow
 from varsim.cluster import trace as tracing
 from varsim.cluster.trace import GOES_ON, Phase, Recorder, code_of
 

@@ -1,9 +1,9 @@
 """Scenarios of kind variables: what they take, and each refusal at its place in the file."""
 
 import pytest
-from programs import MODES, add, read, scenario, variable
-from scenario_text import JARGON, problems
 
+from tests.programs import MODES, add, read, scenario, variable
+from tests.scenario_text import JARGON, problems
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import AS_WRITTEN, VariablesScenario

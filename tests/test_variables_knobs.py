@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from programs import MODES, WIRE, add, read, scenario, variable
 from pydantic import ValidationError
-from test_knobs import ALL_FIELDS as OF_TRAINING
-from test_knobs import fields
 
+from tests.programs import MODES, WIRE, add, read, scenario, variable
+from tests.test_knobs import ALL_FIELDS as OF_TRAINING
+from tests.test_knobs import fields
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.simulation import simulate_variables

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import MODES, WIRE, add, read, scenario, variable
-from test_report import Page
 
+from tests.programs import MODES, WIRE, add, read, scenario, variable
+from tests.test_report import Page
 from varsim.report import page, variables
 from varsim.report.files.keeping import put_report
 from varsim.report.files.program import load_variables, save_variables

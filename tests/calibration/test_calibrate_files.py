@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from calibration.nccl_output import devices, table
 from typer.testing import CliRunner, Result
 
 import varsim
+from tests.calibration.nccl_output import devices, table
 from varsim.calibration.measurement import with_unit
 from varsim.calibration.nccl import read_nccl_text
 from varsim.cli import app as cli

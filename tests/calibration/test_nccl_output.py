@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calibration.nccl_output import HEADER, SIZES, devices, table
 
+from tests.calibration.nccl_output import HEADER, SIZES, devices, table
 from varsim.calibration.measurement import TransferTable, UnreadableError
 from varsim.calibration.nccl import (
     looks_like_nccl_text,

@@ -1,7 +1,8 @@
 """What tests of the cluster share."""
 
 import pytest
-from pricing import Priced, Sharing
+
+from tests.pricing import Priced, Sharing
 
 
 @pytest.fixture(params=["first_come", "fair"])

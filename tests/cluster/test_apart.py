@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run, scenario
 from pydantic import ValidationError
 
+from tests.building import run, scenario
 from varsim.cluster.apart import Draws, Rounds
 from varsim.cluster.trace import WORKER, Attempt, Trace
 from varsim.study.simulation import simulate

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import MS, life, run
-from network_cases import NEEDED
 
+from tests.building import MS, life, run
+from tests.network_cases import NEEDED
 from varsim.cluster.batch import Message, MessageBatch, Schedule
 from varsim.cluster.link import Link
 from varsim.cluster.topology import TOPOLOGIES

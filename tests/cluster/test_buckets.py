@@ -4,10 +4,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from building import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building import run
 from varsim.cluster import collective
 from varsim.cluster.buckets import Bucketing, Rule, check_settings, ready_buckets
 from varsim.values import presets

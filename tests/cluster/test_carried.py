@@ -4,8 +4,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from building import MS, life, run, scenario, slow
 
+from tests.building import MS, life, run, scenario, slow
 from varsim.cluster import collective
 from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from building import MS, at, job, life, losses, play, run, slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.building import MS, at, job, life, losses, play, run, slow
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice

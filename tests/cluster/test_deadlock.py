@@ -1,8 +1,8 @@
 """What is said of a run in which everybody waits forever, and what frees it."""
 
 import pytest
-from building import MS, assert_same, run, scenario, slow
 
+from tests.building import MS, assert_same, run, scenario, slow
 from varsim.cluster.trace import Phase, Standstill, Trace
 
 

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from building import run
 
+from tests.building import run
 from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.fair import FairShare
 from varsim.cluster.job import TooLongError

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from invariants import drawing as anything
-from oracle import drawing as servers
 
+from tests.building import assert_same
+from tests.invariants import drawing as anything
+from tests.oracle import drawing as servers
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.rules import ENGINE

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import kill, restart, scenario
 from pydantic import ValidationError
 
+from tests.building import kill, restart, scenario
 from varsim.cluster.events import ProcessEvent, check_events
 
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2}

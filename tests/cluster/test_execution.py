@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pricing import Priced, Sharing, note
 
+from tests.pricing import Priced, Sharing, note
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.tensor import tensor

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pricing import (
+
+from tests.pricing import (
     FIRST,
     MEAN,
     ON_READ,
@@ -30,7 +31,6 @@ from pricing import (
     reading,
     writing,
 )
-
 from varsim.distribute.central import (
     CentralStorageStrategy,
     FixedShardsPartitioner,

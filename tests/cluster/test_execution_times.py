@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pricing import (
+
+from tests.pricing import (
     FIRST,
     MEAN,
     NONE,
@@ -32,7 +33,6 @@ from pricing import (
     reading,
     writing,
 )
-
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.distribute.central import CentralStorageStrategy
 from varsim.distribute.container import PerReplica, Write

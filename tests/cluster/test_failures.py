@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import MS, job, play, read_now
 from simpy.events import Event
 
+from tests.building import MS, job, play, read_now
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.job import Job
 from varsim.cluster.trace import Phase
@@ -188,7 +188,7 @@ class TestLives:
 
     def test_the_dead_must_be_known(self) -> None:
         events: tuple[Any, ...] = ({"at": 0.1, "kill": {"worker": 1}},)
-        from building import scenario
+        from tests.building import scenario
 
         made = scenario({"kind": "none"}, events=events)
         alone = Job(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run, scenario
 from pydantic import ValidationError
-from test_life import NS, fails, lived
 
+from tests.building import run, scenario
+from tests.cluster.test_life import NS, fails, lived
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import RandomFailures, Spares
 from varsim.cluster.striking import Strike, Strikes

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import run
 from pydantic import ValidationError
 
+from tests.building import run
 from varsim.cluster.description import Cluster
 from varsim.cluster.topology.hybrid_mesh import HybridMesh, most_rings
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import allows_deaths, assert_same, declared, example, run, scenario
 from pydantic import ValidationError
 
+from tests.building import allows_deaths, assert_same, declared, example, run, scenario
 from varsim.cluster.interruptions import MOST
 from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Attempt, Outcome, Phase, Trace

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same, declared, scenario
-from test_interruptions import MORTALS, mortal
 
+from tests.building import assert_same, declared, scenario
+from tests.cluster.test_interruptions import MORTALS, mortal
 from varsim.cluster.trace import WORKER, Attempt, Outcome, Phase, Trace
 from varsim.study.simulation import Run, run_one
 

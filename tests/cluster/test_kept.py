@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from building import scenario
-from test_interruptions import NEVER, NS
-from test_saving import fail, struck
 
+from tests.building import scenario
+from tests.cluster.test_interruptions import NEVER, NS
+from tests.cluster.test_saving import fail, struck
 from varsim.report.files.save import csv_text, load_result, save, summary
 from varsim.study.gradients import Gradients
 from varsim.study.measure import measure, worker_time

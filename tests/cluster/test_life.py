@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run, scenario
 from pydantic import ValidationError
 
+from tests.building import run, scenario
 from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
 from varsim.cluster.trace import Attempt
 from varsim.scenario.training import Scenario

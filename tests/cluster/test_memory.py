@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import scenario
 from pydantic import ValidationError
 
+from tests.building import scenario
 from varsim.report.words.memory import memory, misfit, too_large
 from varsim.scenario.training import Scenario
 from varsim.values import presets

@@ -1,8 +1,8 @@
 """Rates of the mesh without progressive filling: the same floats."""
 
 import pytest
-from test_fair import Plan, links, times
 
+from tests.cluster.test_fair import Plan, links, times
 from varsim.cluster import maxmin
 from varsim.cluster.maxmin import max_min_rates
 

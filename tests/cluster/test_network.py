@@ -5,8 +5,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from building import MS, at, gradient_rows, job, milliseconds, play, ports, run, slow, span_rows
 
+from tests.building import (
+    MS,
+    at,
+    gradient_rows,
+    job,
+    milliseconds,
+    play,
+    ports,
+    run,
+    slow,
+    span_rows,
+)
 from varsim.cluster.batch import Message
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link

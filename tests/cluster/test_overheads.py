@@ -4,7 +4,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     LOST,
     assert_same,
@@ -16,8 +18,6 @@ from building import (
     scenario,
     staleness,
 )
-from pydantic import ValidationError
-
 from varsim.cluster.overheads import Overheads, broadcast_overhead, collective_overhead
 from varsim.cluster.trace import Phase
 from varsim.report.words.scenario import describe

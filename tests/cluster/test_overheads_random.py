@@ -5,7 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     NO_TIME,
     allows_deaths,
     assert_same,
@@ -15,7 +16,6 @@ from building import (
     scenario,
     span_rows,
 )
-
 from varsim.strategies import STRATEGIES
 
 RATES = {"payload", "reduction"}

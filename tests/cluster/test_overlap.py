@@ -4,7 +4,10 @@ import random
 from typing import Any
 
 import pytest
-from building import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.building import (
     MS,
     at,
     gradient_rows,
@@ -18,9 +21,6 @@ from building import (
     run,
     slow,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.trace import Phase, Trace

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import milliseconds, run, scenario
 from pydantic import TypeAdapter, ValidationError
 
+from tests.building import milliseconds, run, scenario
 from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
 from varsim.cluster.placement import bytes_per_port
 from varsim.report.words.scenario import describe

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
-from building import assert_same, run, slow
 
+from tests.building import assert_same, run, slow
 from varsim.cluster.trace import Trace
 from varsim.cluster.wait_free import WaitFreePush
 

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from building import assert_same, kill, restart, run
 
+from tests.building import assert_same, kill, restart, run
 from varsim.cluster.batch import Message
 from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link

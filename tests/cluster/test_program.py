@@ -6,8 +6,8 @@ A byte takes 1 us on a link, the latency is 100 us; times are in us (see `progra
 from typing import Any
 
 import pytest
-from programs import LATENCY, MODES, US, add, read, scenario, trace, variable
 
+from tests.programs import LATENCY, MODES, US, add, read, scenario, trace, variable
 from varsim.cluster.program import ProgramTrace, ReplicaCluster
 from varsim.cluster.topology import Star
 from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord, Mode

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from building import MS, life, losses, milliseconds, phase_time, run, slow
-from network_cases import NEEDED
-from pushing import FAIR, FIRST_COME, PUSH_PULL, cut, layers, pushed, whole
 from pydantic import ValidationError
 
+from tests.building import MS, life, losses, milliseconds, phase_time, run, slow
+from tests.network_cases import NEEDED
+from tests.pushing import FAIR, FIRST_COME, PUSH_PULL, cut, layers, pushed, whole
 from varsim.cluster.trace import Phase
 
 Case = dict[str, Any]

@@ -5,8 +5,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from building import slow
-from pushing import FIRST_COME, layers, pushed
+
+from tests.building import slow
+from tests.pushing import FIRST_COME, layers, pushed
 
 
 def by_another(size: list[list[float]], ready: list[list[int]], rate: float) -> list[int]:

@@ -7,8 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from building import MS, run
 
+from tests.building import MS, run
 from varsim.cluster.job import Job
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.trace import Trace

@@ -5,10 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import assert_same, declared, example, run, scenario
-from knobs_of_lives import ASYNCHRONOUS, CHECKPOINT, FAILURES, MORTAL, RECORDED, SOURCE, WEIBULL
 from pydantic import ValidationError
 
+from tests.building import assert_same, declared, example, run, scenario
+from tests.knobs_of_lives import (
+    ASYNCHRONOUS,
+    CHECKPOINT,
+    FAILURES,
+    MORTAL,
+    RECORDED,
+    SOURCE,
+    WEIBULL,
+)
 from varsim.cluster.course import PaceError
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import Checkpoint, RandomFailures

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from building import run
 
+from tests.building import run
 from varsim.cluster import rows as packing
 from varsim.cluster.rows import Rows, handed_over_in
 from varsim.cluster.trace import GradientRow, Trace

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import NO_TIME, assert_same, declared, example, run, scenario
 from pydantic import ValidationError
 from scipy.special import lambertw
-from test_interruptions import NEVER, NS, lived
 
+from tests.building import NO_TIME, assert_same, declared, example, run, scenario
+from tests.cluster.test_interruptions import NEVER, NS, lived
 from varsim.cluster.trace import Attempt, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one

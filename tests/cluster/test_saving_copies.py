@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import NO_TIME, assert_same, run, scenario, slow
 from pydantic import ValidationError
-from test_interruptions import ELASTIC, NEVER, NS, fails, lived, struck
 
+from tests.building import NO_TIME, assert_same, run, scenario, slow
+from tests.cluster.test_interruptions import ELASTIC, NEVER, NS, fails, lived, struck
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.leading import Held
 from varsim.cluster.trace import Attempt, GradientRow, Outcome, Phase, Trace

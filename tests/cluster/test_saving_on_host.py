@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from building import assert_same, scenario
 from pydantic import ValidationError
-from test_interruptions import NEVER, NS, lived
-from test_saving import CHECKPOINT, CHIEF, fail, losses, struck
 
+from tests.building import assert_same, scenario
+from tests.cluster.test_interruptions import NEVER, NS, lived
+from tests.cluster.test_saving import CHECKPOINT, CHIEF, fail, losses, struck
 from varsim.cluster.trace import Phase
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from building import MS, run, scenario, slow
-from network_cases import NEEDED
 
+from tests.building import MS, run, scenario, slow
+from tests.network_cases import NEEDED
 from validation.peers.links import Message, arrivals
 from varsim.cluster.clock import Clock
 from varsim.cluster.network import network

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     DROPPED,
     LOST,
@@ -19,9 +21,7 @@ from building import (
     span_rows,
     staleness,
 )
-from pydantic import ValidationError
-from statistical import assert_mean_in_time, step_times
-
+from tests.statistical import assert_mean_in_time, step_times
 from varsim.cluster.updating import ServerUpdate
 from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     LOST,
     MS,
     Fate,
@@ -17,7 +18,6 @@ from building import (
     run,
     slow,
 )
-
 from varsim.cluster.trace import Outcome, Phase, Trace
 
 Case = dict[str, Any]

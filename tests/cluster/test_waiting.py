@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from building import MS, at, job, play, run, slow
-
+from tests.building import MS, at, job, play, run, slow
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.job import Job
 from varsim.cluster.trace import Phase

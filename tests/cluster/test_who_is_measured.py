@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import kill, restart, run, scenario
 
+from tests.building import kill, restart, run, scenario
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save

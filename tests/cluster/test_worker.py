@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+
+from tests.building import (
     MS,
     NO_TIME,
     gradient_rows,
@@ -19,7 +20,6 @@ from building import (
     run,
     slow,
 )
-
 from varsim.cluster.worker import Worker
 
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from test_places import BASE, PLAN, SWEEP
 from typer.testing import CliRunner, Result
 
+from tests.commands.test_places import BASE, PLAN, SWEEP
 from varsim.cli import app as cli
 from varsim.report.files.claim import FILES
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.cases import Record
-from conformance.comparison import assert_close
+from tests.conformance.cases import Record
+from tests.conformance.comparison import assert_close
 from varsim.values.accumulator import ConditionalAccumulator, Take
 from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
 from varsim.values.operation import DistributionError

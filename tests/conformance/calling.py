@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from conformance.accumulating import error_name
-from conformance.cases import Record, has_counterpart
-from conformance.comparison import assert_close
-from conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster
-from conformance.training import Training
+from tests.conformance.accumulating import error_name
+from tests.conformance.cases import Record, has_counterpart
+from tests.conformance.comparison import assert_close
+from tests.conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster
+from tests.conformance.training import Training
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.gradient import Gradient, Gradients
 from varsim.values.operation import DistributionError

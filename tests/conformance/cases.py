@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from conformance.files import KINDS, files, of_between, of_training
+from tests.conformance.files import KINDS, files, of_between, of_training
 
 DATA: Final = (Path(__file__).parent / "data").resolve()
 

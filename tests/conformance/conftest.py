@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases import DATA, cases, quirks, summary, why_not
-from conformance.files import left_out
+from tests.conformance.cases import DATA, cases, quirks, summary, why_not
+from tests.conformance.files import left_out
 
 LONGEST = 300
 TEST = "test_conformance.py::test_recorded_case["

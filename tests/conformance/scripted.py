@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from building import NO_TIME
 from simpy.events import Event
 
+from tests.building import NO_TIME
 from varsim.cluster.batch import MessageBatch, Route
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description import Cluster
@@ -169,7 +169,7 @@ class ScriptedJob(Job):
 
     def _locals(self) -> list[dict[str, Any]]:
         parts = [part for parts in self.failures._processes.values() for part in parts]
-        return [inspect.getgeneratorlocals(part.process.activity) for part in parts]  # type: ignore[arg-type]
+        return [inspect.getgeneratorlocals(part.process.activity) for part in parts]
 
 
 def cluster(workers: int, servers: int) -> Cluster:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import DATA
-from conformance.files import files, left_out
+from tests.conformance.cases import DATA
+from tests.conformance.files import files, left_out
 
 HERE = Path(__file__).parent
 

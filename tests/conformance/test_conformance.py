@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from conformance import accumulating, calling, training
-from conformance.cases import (
+from tests.conformance import accumulating, calling, training
+from tests.conformance.cases import (
     DATA,
     LEFT_OUT,
     NO_COUNTERPART,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.cases import Record, not_compared
-from conformance.comparison import assert_close
-from conformance.scripted import ScriptedJob, cluster, script
+from tests.conformance.cases import Record, not_compared
+from tests.conformance.comparison import assert_close
+from tests.conformance.scripted import ScriptedJob, cluster, script
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.trace import GradientRow
 from varsim.cluster.waiting import TokenQueue

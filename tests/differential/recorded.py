@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from building import gradient_rows
 from numpy.typing import NDArray
 
+from tests.building import gradient_rows
 from varsim.cluster.trace import Trace
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
@@ -75,9 +75,8 @@ def _hash(rows: NDArray[Any]) -> str:
 
 def _texts() -> Iterator[tuple[str, str]]:
     """Names and texts of scenarios to record."""
-    from invariants.drawing import drawn as anything
-    from oracle.drawing import drawn as of_servers
-
+    from tests.invariants.drawing import drawn as anything
+    from tests.oracle.drawing import drawn as of_servers
     from varsim.scenario.writing import dump_scenario
 
     for path in sorted(Path("../scenarios").glob("*.yaml")):

@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 import pytest
-from differential.recorded import digests, entries
+
+from tests.differential.recorded import digests, entries
 
 ENTRIES = entries()
 FEW = [entry for entry in ENTRIES if entry["name"].startswith(("drawn", "servers"))][::6]

@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from telling import acting, rows_and_looks, scenario
 
+from tests.explain.telling import acting, rows_and_looks, scenario
 from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.numbers import (
     Spelling,

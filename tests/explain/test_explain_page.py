@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from telling import TEXT, acting, rows, scenario, traced
 from typer.testing import CliRunner
 
+from tests.explain.telling import TEXT, acting, rows, scenario, traced
 from varsim.cli import app as cli
 from varsim.report.explain.look import looks
 from varsim.report.explain.report import Scale, explanation, lines_of
@@ -22,7 +22,7 @@ WRITE = ["add, value: [3, 1, 2]"]
 
 
 def page(made: VariablesScenario, width: int = 80, **options: object) -> list[str]:
-    told = explanation(made, "file.yaml", "Why?", **options)  # type: ignore[arg-type]
+    told = explanation(made, "file.yaml", "Why?", **options)
     return terminal(told, width).splitlines()
 
 

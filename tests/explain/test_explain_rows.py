@@ -4,8 +4,8 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from telling import acting, rows, scenario, traced
 
+from tests.explain.telling import acting, rows, scenario, traced
 from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, ValueSummary
 from varsim.scenario.variables import VariablesScenario

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from telling import acting, rows_and_looks, scenario, sentences
 
+from tests.explain.telling import acting, rows_and_looks, scenario, sentences
 from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.numbers import reduced, remark
 from varsim.report.explain.report import explanation

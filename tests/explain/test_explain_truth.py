@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from telling import acting, rows, sentences, traced
-from test_explain_words import MOVE, OUTSIDE, WRITES
 
+from tests.explain.telling import acting, rows, sentences, traced
+from tests.explain.test_explain_words import MOVE, OUTSIDE, WRITES
 from varsim.report.explain.look import looks
 from varsim.report.explain.words import sentence
 from varsim.scenario.variables import VariablesScenario

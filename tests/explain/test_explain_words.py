@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from telling import acting, rows, scenario, sentences, traced
 
+from tests.explain.telling import acting, rows, scenario, sentences, traced
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.setting import setting

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from handmade import SECOND, a_scenario, a_trace
 
+from tests.handmade import SECOND, a_scenario, a_trace
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase
 from varsim.report.files.chrome_trace import chrome_trace

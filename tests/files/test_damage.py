@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damage import damage
-from handmade import a_result
-from programs import add, read, scenario
 from typer.testing import CliRunner
 
+from tests.damage import damage
+from tests.handmade import a_result
+from tests.programs import add, read, scenario
 from varsim.cli import app as cli
 from varsim.cli.settings import question
 from varsim.report import training, variables

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade import a_result
 
+from tests.handmade import a_result
 from varsim.report import page
 from varsim.report.files.save import load_result, save
 from varsim.report.report import Report

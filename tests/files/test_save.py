@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import a_result, a_scenario, a_trace
 from hypothesis import given
 from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
+from tests.handmade import a_result, a_scenario, a_trace
 from varsim import inert
 from varsim.report import page
 from varsim.report.files.claim import Kind, NotARunError, check_file, check_target

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade import a_result
 from pandas.testing import assert_frame_equal
-from programs import MODES, WIRE, add, read, scenario, variable
 
+from tests.handmade import a_result
+from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report import page
 from varsim.report.files.claim import FILES, NotARunError, kinds_of
 from varsim.report.files.keeping import facts_of
@@ -131,7 +131,7 @@ class TestSaving:
         first = save_variables(result, tmp_path / "first")
         loaded = load_scenario(first / "scenario.yaml")
         assert loaded == result.scenario
-        again = save_variables(simulate_variables(loaded), tmp_path / "second")  # type: ignore[arg-type]
+        again = save_variables(simulate_variables(loaded), tmp_path / "second")
         assert contents(again) == contents(first)
 
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -167,7 +167,7 @@ class TestSaving:
         assert facts["columns"] == COLUMNS
         assert [len(facts["runs"]), len(facts["summary"])] == [4 * 3 * 2, 4 * 3 * 3]
         assert facts["seen"]["none"][1]["outside"]["first"] == list(
-            result.view("none", "count").outside.first  # type: ignore[union-attr]
+            result.view("none", "count").outside.first
         )
         crossed = [one["reads_per_write"]["mean"] for one in facts["crossovers"]]
         assert crossed == [found.reads_per_write.mean for found in result.crossovers()]
@@ -307,8 +307,8 @@ class TestKinds:
         }
         for kind, names in drawn.items():
             pictures = {f"{name}.{form}" for name in names for form in ("png", "svg")}
-            rest = FILES[kind] - pictures  # type: ignore[index]
-            assert pictures <= FILES[kind]  # type: ignore[index]
+            rest = FILES[kind] - pictures
+            assert pictures <= FILES[kind]
             assert not {name for name in rest if name.endswith((".png", ".svg"))}
         assert WRITTEN | {"report.html"} < FILES["variables"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from building import APPLIED, DROPPED, LOST, PARTLY, PENDING, gradient_rows
 
+from tests.building import APPLIED, DROPPED, LOST, PARTLY, PENDING, gradient_rows
 from varsim.cluster.trace import GradientRow, Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Single

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from building import declared, example
 from pydantic import ValidationError
 
+from tests.building import declared, example
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.strategies.base import Pair

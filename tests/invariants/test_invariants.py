@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from building import assert_same
 
-from invariants.checking import problems
-from invariants.drawing import drawn
+from tests.building import assert_same
+from tests.invariants.checking import problems
+from tests.invariants.drawing import drawn
 from varsim.cluster.trace import Phase
 from varsim.report.files.save import load_result, save
 from varsim.scenario.training import Scenario

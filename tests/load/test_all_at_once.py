@@ -1,8 +1,8 @@
 """All mistakes of a file in one go, each with its path: those behind a misspelt kind, too."""
 
 import pytest
-from scenario_text import VALID, problems
 
+from tests.scenario_text import VALID, problems
 from varsim.scenario.document import read_document
 from varsim.scenario.fault import Source, nearest
 from varsim.strategies import meant

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import Field
-from scenario_text import JARGON, VALID
 
+from tests.scenario_text import JARGON, VALID
 from varsim.scenario.document import resolve
 from varsim.scenario.loading import Context, ScenarioError, load_scenario, load_text, validated
 from varsim.units import Seconds

@@ -6,8 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from scenario_text import JARGON, VALID, problems
 
+from tests.scenario_text import JARGON, VALID, problems
 from varsim.scenario.fault import Source
 from varsim.scenario.loading import ScenarioError, load_scenario, load_text
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from scenario_text import VALID, problems
 
+from tests.scenario_text import VALID, problems
 from varsim.scenario.loading import (
     ScenarioError,
     load_scenario,

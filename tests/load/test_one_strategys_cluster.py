@@ -1,7 +1,8 @@
 """What is said where the changes that `on` makes for one strategy do not fit."""
 
 import pytest
-from scenario_text import VALID, problems
+
+from tests.scenario_text import VALID, problems
 
 LINE = 1 + VALID.splitlines().index("  - {kind: on_write}")
 NODES = "kind: nodes, workers_per_node: 4, inside: {preset: nvlink_3}, preset: 100gbe"

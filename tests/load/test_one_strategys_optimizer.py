@@ -1,8 +1,8 @@
 """An optimizer of a strategy's own: whom it trains, and where it is refused."""
 
 import pytest
-from scenario_text import VALID, problems
 
+from tests.scenario_text import VALID, problems
 from varsim.cluster.trace import Trace
 from varsim.scenario.loading import load_text
 from varsim.scenario.sweep.loading import sweep_of_text

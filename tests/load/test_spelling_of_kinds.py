@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from building import scenario
 from pydantic import ValidationError
 
+from tests.building import scenario
 from varsim.scenario.fault import ScenarioError
 from varsim.study.experiment import Training, load
 
@@ -32,7 +32,7 @@ def test_a_kind_is_read_in_any_case(written: str) -> None:
     (strategy,) = loaded.scenario.strategies
     assert strategy.label == strategy.kind == "on_write"
     # And so it is asked for and written.
-    assert loaded.scenario == load(FILE.format(kind="on_write")).scenario  # type: ignore[union-attr]
+    assert loaded.scenario == load(FILE.format(kind="on_write")).scenario
     assert load(FILE.format(kind="on_write"), strategies=["ON_WRITE"]) == loaded
 
 

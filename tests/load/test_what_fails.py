@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import example, scenario
 from pydantic import ValidationError
 
+from tests.building import example, scenario
 from varsim.strategies import STRATEGIES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how_to" / "failures.md"

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from oracle.agenda import DoubtfulError
-from oracle.history import History
-from oracle.replicas import expected
-from oracle.setting import setting
+from tests.oracle.agenda import DoubtfulError
+from tests.oracle.history import History
+from tests.oracle.replicas import expected
+from tests.oracle.setting import setting
 from varsim.scenario.training import Scenario
 from varsim.values.workload import Workload
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.periodic import Drawn, Vector, optimizer, stepped
+from tests.oracle.periodic import Drawn, Vector, optimizer, stepped
 
 STEPS = 9
 

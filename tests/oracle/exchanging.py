@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.periodic import Drawn, Replica, Vector, drawn, joined, replicas_of
+from tests.oracle.periodic import Drawn, Replica, Vector, drawn, joined, replicas_of
 
 UNTIL: Final = 400  # ms
 ROUNDS: Final = 10

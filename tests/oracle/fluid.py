@@ -14,10 +14,10 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from oracle.agenda import NEVER, Agenda, DoubtfulError
-from oracle.known import KNOWN
-from oracle.links import Wires
-from oracle.setting import Setting
+from tests.oracle.agenda import NEVER, Agenda, DoubtfulError
+from tests.oracle.known import KNOWN
+from tests.oracle.links import Wires
+from tests.oracle.setting import Setting
 
 DIGITS: Final = Context(prec=50, rounding=ROUND_HALF_EVEN)
 HALF: Final = Decimal("0.5")

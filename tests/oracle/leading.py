@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oracle.periodic import Drawn, Vector, mean, stepped
+from tests.oracle.periodic import Drawn, Vector, mean, stepped
 
 UNTIL = 1500  # ms
 PARTS = ("productive", "checkpoint", "lost", "detection", "repair", "restart")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.periodic import Drawn, Vector, drawn, mean, stepped
+from tests.oracle.periodic import Drawn, Vector, drawn, mean, stepped
 
 MOST = 1500  # ms
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
-from oracle.agenda import Agenda, DoubtfulError, Flows
-from oracle.setting import Setting
+from tests.oracle.agenda import Agenda, DoubtfulError, Flows
+from tests.oracle.setting import Setting
 
 # Nearer than this to half a ns, a float may be rounded to the other side (ns).
 NEAR_HALF = Fraction(1, 1_000_000)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from oracle.history import Doing, Fate, History, Measured, Put, Taken
+from tests.oracle.history import Doing, Fate, History, Measured, Put, Taken
 from varsim.cluster.clock import Activity
 from varsim.cluster.trace import Outcome, Phase
 from varsim.cluster.waiting import TokenQueue

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.lives import PARTS, Case, Job, Learner, drawn
+from tests.oracle.lives import PARTS, Case, Job, Learner, drawn
 
 
 def changed(seed: int) -> tuple[Case, dict[int, int], int]:

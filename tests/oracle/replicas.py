@@ -20,13 +20,13 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
-from oracle.agenda import NEVER, Agenda, DoubtfulError
-from oracle.fluid import Fair
-from oracle.history import Doing, Fate, History, Measured, Put, Taken
-from oracle.known import KNOWN
-from oracle.links import FirstCome, Wires, nearest
-from oracle.setting import Setting, Slow, Tokens
-from oracle.updating import Handling, Updates
+from tests.oracle.agenda import NEVER, Agenda, DoubtfulError
+from tests.oracle.fluid import Fair
+from tests.oracle.history import Doing, Fate, History, Measured, Put, Taken
+from tests.oracle.known import KNOWN
+from tests.oracle.links import FirstCome, Wires, nearest
+from tests.oracle.setting import Setting, Slow, Tokens
+from tests.oracle.updating import Handling, Updates
 
 
 @dataclass(eq=False)

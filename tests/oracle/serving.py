@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from oracle.periodic import Drawn, Vector, drawn, mean, stepped
+from tests.oracle.periodic import Drawn, Vector, drawn, mean, stepped
 
 UNTIL: Final = 600  # ms
 
@@ -258,7 +258,7 @@ def policy(source: random.Random, case: Drawn) -> None:
 DRAWN: Final[dict[str, Callable[[int], Drawn]]] = {
     "ssp": ssp,
     **{
-        kind: lambda seed, kind=kind: family(seed, kind)  # type: ignore[misc]
+        kind: lambda seed, kind=kind: family(seed, kind)
         for kind in ("k_sync", "k_batch_sync", "k_async", "k_batch_async")
     },
 }

@@ -6,9 +6,9 @@ More: pytest tests/oracle/test_dropping.py --scenarios 10000 --first 1000.
 from collections import Counter
 
 import pytest
-from conformance.in_between.dropped import drop_compute
 
-from oracle import dropping
+from tests.conformance.in_between.dropped import drop_compute
+from tests.oracle import dropping
 
 
 def test_micro_batches_to_the_last_bit(seeds: range) -> None:

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
-from conformance.in_between.elastic import easgd
-from conformance.in_between.gossiping import gossip, rounds
-from conformance.in_between.recorded import Record
 
-from oracle import exchanging
-from oracle.periodic import Drawn
+from tests.conformance.in_between.elastic import easgd
+from tests.conformance.in_between.gossiping import gossip, rounds
+from tests.conformance.in_between.recorded import Record
+from tests.oracle import exchanging
+from tests.oracle.periodic import Drawn
 from varsim.strategies.gossip import Gossip
 
 SAMPLE = range(300)

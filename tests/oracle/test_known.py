@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from building import scenario, slow
 
-from oracle import fluid, observing, replicas
-from oracle.history import History, difference
-from oracle.known import KNOWN
-from oracle.setting import setting
+from tests.building import scenario, slow
+from tests.oracle import fluid, observing, replicas
+from tests.oracle.history import History, difference
+from tests.oracle.known import KNOWN
+from tests.oracle.setting import setting
 from varsim.scenario.training import Scenario
 
 MS = 1_000_000

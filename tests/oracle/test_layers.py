@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from building import run
 
-from oracle.layers import STEPS, Cluster, Drawn, drawn
+from tests.building import run
+from tests.oracle.layers import STEPS, Cluster, Drawn, drawn
 
 SAMPLE = range(300)
 

@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from building import MS
-from conformance.in_between.recorded import Replay
 
-from oracle import leading
-from oracle.leading import PARTS, UNTIL
-from oracle.periodic import Drawn, optimizer
-from oracle.test_leaving import noting_sources, settings_of
+from tests.building import MS
+from tests.conformance.in_between.recorded import Replay
+from tests.oracle import leading
+from tests.oracle.leading import PARTS, UNTIL
+from tests.oracle.periodic import Drawn, optimizer
+from tests.oracle.test_leaving import noting_sources, settings_of
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
 from varsim.cluster.trace import Attempt, GradientRow, Outcome, Trace

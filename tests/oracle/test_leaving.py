@@ -10,11 +10,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from building import MS, gradient_rows
-from conformance.in_between.averaged import run_noting_reads
-from conformance.in_between.recorded import Replay
 
-from oracle import leaving
+from tests.building import MS, gradient_rows
+from tests.conformance.in_between.averaged import run_noting_reads
+from tests.conformance.in_between.recorded import Replay
+from tests.oracle import leaving
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.quorum import Quorum
 from varsim.strategies import STRATEGIES

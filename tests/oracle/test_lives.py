@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from building import Model, mean, run, scenario
 
-from oracle.lives import PARTS, Case, Job, drawn
-from oracle.regrouped import Group, changed
+from tests.building import Model, mean, run, scenario
+from tests.oracle.lives import PARTS, Case, Job, drawn
+from tests.oracle.regrouped import Group, changed
 from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.lives import Smaller, life_of

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from building import run
 
-from oracle.mortal import PARTS, UNTIL, Case, Run, drawn
+from tests.building import run
+from tests.oracle.mortal import PARTS, UNTIL, Case, Run, drawn
 from varsim.cluster.trace import Attempt, Trace
 
 MS = 1_000_000  # ns

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from oracle.agenda import DoubtfulError
-from oracle.drawing import DISTRIBUTIONS, MOST_WORKERS, Case, case
-from oracle.history import History, difference
-from oracle.observing import observed
-from oracle.replicas import expected
-from oracle.setting import Setting, setting
+from tests.oracle.agenda import DoubtfulError
+from tests.oracle.drawing import DISTRIBUTIONS, MOST_WORKERS, Case, case
+from tests.oracle.history import History, difference
+from tests.oracle.observing import observed
+from tests.oracle.replicas import expected
+from tests.oracle.setting import Setting, setting
 from varsim.values import distributions
 
 # Seeds whose cases are looked at as a whole: enough to have met everything.

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from conformance.in_between.averaged import hierarchical, local_sgd
-from conformance.in_between.outer import diloco
-from conformance.in_between.recorded import Record
 
-from oracle import periodic
+from tests.conformance.in_between.averaged import hierarchical, local_sgd
+from tests.conformance.in_between.outer import diloco
+from tests.conformance.in_between.recorded import Record
+from tests.oracle import periodic
 
 SAMPLE = range(300)
 

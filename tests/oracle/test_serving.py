@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from conformance.in_between.test_in_between import REPLAY
 
-from oracle.serving import DRAWN
+from tests.conformance.in_between.test_in_between import REPLAY
+from tests.oracle.serving import DRAWN
 
 SAMPLE = range(300)
 every_kind = pytest.mark.parametrize("kind", DRAWN)

@@ -7,8 +7,8 @@ it has threads; the variable is done when the last of its servers is.
 
 from fractions import Fraction
 
-from oracle.links import Part, nearest
-from oracle.setting import Update
+from tests.oracle.links import Part, nearest
+from tests.oracle.setting import Update
 
 
 class Handling:

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from planning import BLOCK, question, text
 from typer.testing import CliRunner
 
+from tests.plan.planning import BLOCK, question, text
 from varsim.cli import app as cli
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE
 from varsim.cli.plan import Objectives

@@ -4,8 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from planning import BASE, BLOCK, plan_of, question, searched
-
+from tests.plan.planning import BASE, BLOCK, plan_of, question, searched
 from varsim.report.plan import document
 from varsim.report.words.plan import answer, effort
 from varsim.study.plan.findings import unpriced

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from planning import BASE, plan_of, question, searched
 
+from tests.plan.planning import BASE, plan_of, question, searched
 from varsim.report.plan import report, table
 from varsim.report.report import Table
 from varsim.report.words.plan import answer

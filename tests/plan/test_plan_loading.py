@@ -1,8 +1,8 @@
 """What a plan block asks, and what is said of a wrong one."""
 
 import pytest
-from planning import BASE, BLOCK, question, text
 
+from tests.plan.planning import BASE, BLOCK, question, text
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.load import file_schema
 from varsim.scenario.loading import load_text

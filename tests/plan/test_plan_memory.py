@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from planning import BASE, BLOCK, question
 
+from tests.plan.planning import BASE, BLOCK, question
 from varsim.report.words.plan import notes
 from varsim.scenario.fault import ScenarioError
 from varsim.study.plan.plan import Plan, Planning

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from planning import BASE, BLOCK, question, searched
 
+from tests.plan.planning import BASE, BLOCK, question, searched
 from varsim.report.plan import report
 from varsim.report.plots.figure import PAPER
 from varsim.report.plots.looks import looks

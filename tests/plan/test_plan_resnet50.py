@@ -2,15 +2,14 @@
 
 import csv
 import io
-import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from goldens import GOLDEN, check_columns
-from planning import plan_of, searched
 
+from tests.goldens import GOLDEN, check_columns
+from tests.plan.planning import plan_of, searched
 from varsim.report.plan import report
 from varsim.report.render import render
 from varsim.scenario.loading import load_text
@@ -98,6 +97,5 @@ def test_the_answer_is_a_scenario() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     with (GOLDEN / "plan_resnet50.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(part_of_it())

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import BASE, BLOCK, plan_of, question, searched
 
+from tests.plan.planning import BASE, BLOCK, plan_of, question, searched
 from varsim.report.plan import document, table
 from varsim.report.words.plan import answer
 from varsim.report.words.plan import notes as notes_of

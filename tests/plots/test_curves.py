@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.axes import Axes
 
+from tests.handmade import SECOND, a_result, a_scenario, a_trace
 from varsim.cluster.trace import EvaluationRow, Trace
 from varsim.report.plots import curves
 from varsim.report.plots.curves import Against

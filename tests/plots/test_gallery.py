@@ -10,11 +10,11 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from figures import assert_no_text_over_other_text, draw_all
-from handmade import ODD_NAMES, a_result, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tests.figures import assert_no_text_over_other_text, draw_all
+from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Trace
 from varsim.report.plots import gallery as plots

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from handmade import SECOND, a_result, a_trace, result_of
 
+from tests.handmade import SECOND, a_result, a_trace, result_of
 from varsim.cluster.trace import LinkRow
 from varsim.report.plots import links
 from varsim.report.plots.figure import panels

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Patch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
+from tests.handmade import SECOND, a_result, a_scenario, a_trace
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.plots import timeline

@@ -48,7 +48,7 @@ def test_a_scenario_is_shown_as_its_file(file: Path) -> None:
     scenario = varsim.load_scenario(file)
     assert repr(scenario) == str(scenario) == repr(varsim.load(file))
     assert "latency: " in repr(scenario)
-    assert varsim.load(repr(scenario)).scenario == scenario  # type: ignore[union-attr]
+    assert varsim.load(repr(scenario)).scenario == scenario
 
 
 @pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
@@ -83,9 +83,9 @@ def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.product
 def test_the_frame_of_the_timeline_shows_all_of_it(result: Result, tmp_path: Path) -> None:
-    many = varsim.load(SMALL).replace("cluster.workers", 24).run()  # type: ignore[union-attr]
+    many = varsim.load(SMALL).replace("cluster.workers", 24).run()
     notebook = tmp_path / "notebook.html"
-    notebook.write_text(f"<!DOCTYPE html>{many.timeline()._repr_html_()}")  # type: ignore[union-attr]
+    notebook.write_text(f"<!DOCTYPE html>{many.timeline()._repr_html_()}")
     with chromium() as browser:
         shown = browser.new_page(viewport={"width": 900, "height": 900})
         shown.goto(notebook.as_uri())
@@ -198,7 +198,7 @@ def test_a_notebook_shows_what_the_command_prints() -> None:
         varsim.explain(ROOT / "scenarios/metric_sum.yaml"),
     ]
     for one in shown[:3]:
-        html = one._repr_html_()  # type: ignore[union-attr]
+        html = one._repr_html_()
         assert html.startswith("<h4>small</h4><p>")
         assert html.count("<table>") == html.count("</table>") > 0
         assert "<b>" not in html
@@ -206,7 +206,7 @@ def test_a_notebook_shows_what_the_command_prints() -> None:
         # All words of the text, whose tables are ruled, and do not say what their rows are.
         text_words = re.sub(r"(?m)[─-]{3,}|^== | =+$", "", repr(one)).split()
         assert {*text_words} - {*read(html)} == set()
-    story = shown[3]._repr_html_()  # type: ignore[union-attr]
+    story = shown[3]._repr_html_()
     assert story.count("metric_sum") == 1
     assert '<th colspan="5" style="text-align: left">before step 1</th></tr>' in story
 
@@ -247,7 +247,7 @@ def test_two_results_are_compared_pair_by_pair(experiment: Training, result: Res
 
 def test_a_curve_over_what_does_not_exist_is_refused(result: Result) -> None:
     with pytest.raises(ValueError, match="no axis 'time'; did you mean time_s"):
-        result.loss_curves(by="time")  # type: ignore[arg-type]
+        result.loss_curves(by="time")
 
 
 @pytest.mark.slow

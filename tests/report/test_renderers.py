@@ -41,7 +41,7 @@ def report(*blocks: Block, **more: object) -> Report:
     made = {"varsim": "1", "seed": 7}
     source = Source("seed: 7\n", "It is `here`.", "Run it:", "varsim run")
     whole = Report("stragglers", "small", ("The answer.",), ("A note.",), blocks, made)
-    return replace(whole, source=source, alternatives={"a": "", "b|c": ""}, **more)  # type: ignore[arg-type]
+    return replace(whole, source=source, alternatives={"a": "", "b|c": ""}, **more)
 
 
 class TestTable:

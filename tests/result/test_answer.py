@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from handmade import a_result, a_scenario
-
+from tests.handmade import a_result, a_scenario
 from varsim.report.words.cost import CHEAPEST
 from varsim.report.words.notes import notes
 from varsim.report.words.phrases import told

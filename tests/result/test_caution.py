@@ -182,8 +182,7 @@ class TestGuesses:
         agreed = serving({**device, "efficiency": share})
         assert contradicted(agreed) == ""
         by, measured = (
-            one.cluster.device.step_time(one.workload).seconds  # type: ignore[union-attr]
-            for one in (agreed, serving(device))
+            one.cluster.device.step_time(one.workload).seconds for one in (agreed, serving(device))
         )
         assert by == pytest.approx(measured, rel=0.05)
         assert contradicted(serving(device)) == ""

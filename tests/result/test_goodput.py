@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import DAY, HOUR, MORTAL, scenario
 from pandas.testing import assert_frame_equal
 
+from tests.building import DAY, HOUR, MORTAL, scenario
 from varsim.report.files.save import load_result, save
 from varsim.report.render import render
 from varsim.report.training import report

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from building import scenario
-from handmade import a_result, a_scenario, a_trace, result_of
 
+from tests.building import scenario
+from tests.handmade import a_result, a_scenario, a_trace, result_of
 from varsim.cluster.trace import Outcome, Trace
 from varsim.study.result import Result
 from varsim.study.simulation import simulate

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 
+from tests.handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 from varsim.cluster.trace import Outcome
 from varsim.report.words.table import most_time
 from varsim.study.measure import ACTIVITIES, METRICS

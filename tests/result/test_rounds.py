@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import kill, scenario
-from handmade import SECOND, a_result
 
+from tests.building import kill, scenario
+from tests.handmade import SECOND, a_result
 from varsim.report.files.save import load_result, save
 from varsim.report.plots.gallery import staleness
 from varsim.scenario.targets import Prices

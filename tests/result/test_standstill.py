@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from building import kill, scenario
-from handmade import SECOND, a_scenario, a_trace, alone, result_of
 
+from tests.building import kill, scenario
+from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.report.files.save import load_result, save
 from varsim.report.plots import curves, gallery

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run, slow
 
+from tests.building import run, slow
 from varsim.report.stragglers import sentences
 from varsim.study.stragglers import compute_times, stragglers
 

@@ -4,8 +4,8 @@ import re
 from typing import Any, ClassVar
 
 import pytest
-from building import DAY, HOUR, MORTAL, scenario
 
+from tests.building import DAY, HOUR, MORTAL, scenario
 from varsim.report.words.caution import cautions
 from varsim.report.words.life import notes
 from varsim.report.words.scenario import describe

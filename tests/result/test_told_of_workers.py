@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from varsim.cluster.trace import WORKER
 from varsim.report.files.save import load_result, save
 from varsim.report.plots.life import attempts

@@ -5,8 +5,8 @@ import math
 from typing import Any
 
 import pytest
-from programs import MODES, WIRE, add, read, scenario, variable
 
+from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report.words.program.table import by_ratio, copies, seen
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import COLUMNS, METRICS

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
-from handmade import a_result, a_trace
 
+from tests.building import scenario
+from tests.handmade import a_result, a_trace
 from varsim.report.files.save import load_result, save
 from varsim.study.measure import ACTIVITIES, METRICS
 from varsim.study.result import Result

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     DROPPED,
     PENDING,
@@ -22,9 +24,7 @@ from building import (
     scenario,
     slow,
 )
-from pydantic import ValidationError
-from statistical import assert_mean, harmonic, step_times
-
+from tests.statistical import assert_mean, harmonic, step_times
 from varsim.cluster.trace import Phase
 from varsim.scenario.loading import load_scenario
 from varsim.study.simulation import Run, run_one, simulate

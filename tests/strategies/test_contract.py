@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     DROPPED,
     MS,
@@ -29,8 +30,7 @@ from building import (
     slow,
     span_rows,
 )
-from invariants.checking import problems
-
+from tests.invariants.checking import problems
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.scenario.training import Scenario
@@ -310,12 +310,11 @@ def all_fingerprints() -> str:
 
 
 def test_the_seed_of_hashes_does_not_matter() -> None:
-    here = Path(__file__)
-    path = os.pathsep.join([str(here.parent), str(here.parent.parent)])
+    path = str(Path(__file__).parents[2])
     seen = set()
     for hash_seed in ("0", "4242"):
         done = subprocess.run(
-            [sys.executable, "-c", "import test_contract as t; print(t.all_fingerprints())"],
+            [sys.executable, "-c", f"from {__name__} import *; print(all_fingerprints())"],
             env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,

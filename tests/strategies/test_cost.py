@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from building import PENDING, gradient_rows, run
 
+from tests.building import PENDING, gradient_rows, run
 from varsim.cluster import clock
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}

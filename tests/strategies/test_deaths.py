@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     DROPPED,
     LOST,

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     MS,
     gradient_rows,

@@ -7,7 +7,9 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     DROPPED,
     LOST,
@@ -22,8 +24,6 @@ from building import (
     scenario,
     slow,
 )
-from pydantic import ValidationError
-
 from varsim.cluster.failures import Failures
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.present import PresentReplicas

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same, life, losses, milliseconds, run, scenario, slow
 from pydantic import ValidationError
 
+from tests.building import assert_same, life, losses, milliseconds, run, scenario, slow
 from varsim.cluster.outer import cut
 from varsim.values.gradient_form import rounded
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     NO_TIME,
     Model,
     gradient_rows,
@@ -18,8 +20,6 @@ from building import (
     scenario,
     slow,
 )
-from pydantic import ValidationError
-
 from varsim.study.simulation import Run, started
 from varsim.values.variable import divergence
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import Model, gradient_rows, kill, life, mean, milliseconds, run, scenario, slow
 from pydantic import ValidationError
 
+from tests.building import Model, gradient_rows, kill, life, mean, milliseconds, run, scenario, slow
 from varsim.cluster.trace import Span, Trace
 from varsim.study.simulation import Run, simulate, started
 from varsim.values.mixing import one_peer, undirected_ring

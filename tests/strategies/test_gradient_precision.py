@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     Model,
     assert_same,
     declared,
@@ -16,7 +17,6 @@ from building import (
     run,
     scenario,
 )
-
 from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     DROPPED,
     LOST,
     MS,
@@ -16,7 +17,6 @@ from building import (
     scenario,
     slow,
 )
-
 from varsim.cluster.trace import Trace
 
 # Workers of 100, 200 and 400 ms; nothing takes time to send.

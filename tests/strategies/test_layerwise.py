@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import life, losses, milliseconds, phase_time, run, slow
 from pydantic import ValidationError
 
+from tests.building import life, losses, milliseconds, phase_time, run, slow
 from varsim.cluster.trace import Phase, Trace
 
 WIRE = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     NO_TIME,
     assert_same,
@@ -19,7 +21,6 @@ from building import (
     scenario,
     slow,
 )
-from pydantic import ValidationError
 
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
 FAIR = {**WIRE, "sharing": "fair"}

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     LOST,
     MS,
@@ -23,7 +24,6 @@ from building import (
     scenario,
     staleness,
 )
-
 from varsim.cluster.trace import Phase, Trace
 
 UNLOCKED = {"kind": "none"}

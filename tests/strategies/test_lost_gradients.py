@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import kill, restart, scenario, slow
 from pandas.testing import assert_frame_equal
 
+from tests.building import kill, restart, scenario, slow
 from varsim.report.files.save import load_result, save
 from varsim.study.result import Result
 from varsim.study.simulation import simulate

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import (
+from pydantic import ValidationError
+
+from tests.building import (
     APPLIED,
     DROPPED,
     LOST,
@@ -21,8 +23,6 @@ from building import (
     scenario,
     slow,
 )
-from pydantic import ValidationError
-
 from varsim.report.words.scenario import beginnings, equal_examples
 from varsim.report.words.why import straggling
 from varsim.study.beginning import begin

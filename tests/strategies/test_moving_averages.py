@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from building import Model, assert_same, scenario
 
+from tests.building import Model, assert_same, scenario
 from varsim.cluster.trace import Trace
 from varsim.study.simulation import Run, run_one
 from varsim.values.optimizer import MovingAverages, VariableAverages

@@ -1,7 +1,6 @@
 """What strategies are called: by people, in files and in options."""
 
-from building import scenario
-
+from tests.building import scenario
 from varsim.strategies import STRATEGIES
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from building import LOST, PENDING, gradient_rows, run
 
+from tests.building import LOST, PENDING, gradient_rows, run
 from varsim.cluster.trace import Trace
 
 # Gradients: (worker, iteration, read, computed, arrived, ended, applied or not).

@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     APPLIED,
     DROPPED,
     LOST,
@@ -23,7 +24,6 @@ from building import (
     scenario,
     span_rows,
 )
-
 from varsim.cluster.trace import GradientRow, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.measure import worker_time

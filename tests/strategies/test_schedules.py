@@ -1,7 +1,8 @@
 """Every strategy on constant times, against schedules worked out by hand; all times in ms."""
 
 import pytest
-from building import (
+
+from tests.building import (
     MS,
     Model,
     fates,
@@ -14,7 +15,6 @@ from building import (
     slow,
     staleness,
 )
-
 from varsim.values.gradient import Parameters
 
 # 100 bytes take 10 ms, a message is 1 ms on its way besides.

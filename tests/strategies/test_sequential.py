@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from building import (
+
+from tests.building import (
     DROPPED,
     Model,
     declared,
@@ -14,7 +15,6 @@ from building import (
     run,
     scenario,
 )
-
 from varsim.distribute.context import Context
 from varsim.distribute.mirrored import SyncOnReadVariable
 from varsim.strategies import STRATEGIES

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import example, gradient_rows, run, scenario
 
+from tests.building import example, gradient_rows, run, scenario
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one, started

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import MS, gradient_rows, kill, life, milliseconds, restart, run, scenario, slow
 
+from tests.building import MS, gradient_rows, kill, life, milliseconds, restart, run, scenario, slow
 from varsim.cluster.trace import Trace
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.load import load

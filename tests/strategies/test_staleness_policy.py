@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import APPLIED, DROPPED, MS, gradient_rows, life, losses, run, scenario, slow
 
+from tests.building import APPLIED, DROPPED, MS, gradient_rows, life, losses, run, scenario, slow
 from varsim.cluster.trace import Trace
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.staleness import DelayCompensated, InverseStaleness

@@ -2,7 +2,7 @@
 
 import math
 
-from building import (
+from tests.building import (
     APPLIED,
     DROPPED,
     PARTLY,
@@ -20,7 +20,6 @@ from building import (
     slow,
     staleness,
 )
-
 from varsim.cluster.trace import Phase, Trace
 
 # 100 bytes take 10 ms, a message is 1 ms on its way besides.

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from building import NO_TIME, declared, example, gradient_rows
 
+from tests.building import NO_TIME, declared, example, gradient_rows
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.stop import Stop

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pandas
 import pytest
-from sweeping import BASE, SWEPT
 from typer.testing import CliRunner
 
+from tests.sweep.sweeping import BASE, SWEPT
 from varsim.cli import app as cli
 from varsim.cli.sweep import FAILED
 from varsim.study.sweep.store import STORE, Store
@@ -290,7 +290,7 @@ def test_killed_twenty_times_it_gives_the_same_result(file: Path) -> None:
     while kills < 20:
         process = started(file, "--out", out, "--jobs", 2)
         aim = min(total - 1, before + max(1, round(chance.random() * 2 * total / 20)))
-        wait_for(lambda aim=aim, one=process: kept(out) >= aim or one.poll() is not None, 120)  # type: ignore[misc]
+        wait_for(lambda aim=aim, one=process: kept(out) >= aim or one.poll() is not None, 120)
         time.sleep(chance.random() * 0.2)
         if process.poll() is not None:
             process.communicate()
@@ -298,7 +298,7 @@ def test_killed_twenty_times_it_gives_the_same_result(file: Path) -> None:
         process.kill()
         process.communicate(timeout=60)
         kills += 1
-        assert wait_for(lambda one=process: not processes_of(one.pid), 10)  # type: ignore[misc]
+        assert wait_for(lambda one=process: not processes_of(one.pid), 10)
         after = kept(out)
         assert after >= before, "nothing that was kept is lost"
         before = after

@@ -5,10 +5,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from damage import damage
-from sweeping import SWEPT
 from typer.testing import CliRunner, Result
 
+from tests.damage import damage
+from tests.sweep.sweeping import SWEPT
 from varsim.cli import app as cli
 from varsim.study.sweep.case import Finished
 from varsim.study.sweep.store import STORE, Store

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from sweep.sweeping import BASE, carried_out, sweep
 
+from tests.sweep.sweeping import BASE, carried_out, sweep
 from varsim.cluster.trace import WORKER, Attempt
 from varsim.report.words.sweep import answer, cells, notes
 from varsim.study.simulation import Run, run_one

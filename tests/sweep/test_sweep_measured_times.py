@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from sweeping import BASE
 from typer.testing import CliRunner, Result
 
+from tests.sweep.sweeping import BASE
 from varsim.cli import app as cli
 
 LAW = "{kind: uniform, low: 80 ms, high: 120 ms}"

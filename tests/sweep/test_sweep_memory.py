@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from sweeping import BASE, carried_out, sweep
-
+from tests.sweep.sweeping import BASE, carried_out, sweep
 from varsim.report.words.sweep import notes, shown
 
 

@@ -4,9 +4,9 @@ import errno
 from pathlib import Path
 
 import pytest
-from sweeping import BASE, SWEPT, carried_out, sweep
 from typer.testing import CliRunner, Result
 
+from tests.sweep.sweeping import BASE, SWEPT, carried_out, sweep
 from varsim.cli import app as cli
 from varsim.cli.sweep import _teller
 from varsim.report import page

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweeping import BASE, carried_out, sweep
 
+from tests.sweep.sweeping import BASE, carried_out, sweep
 from varsim.cluster.rows import Rows
 from varsim.report.words.sweep import answer, notes
 from varsim.scenario.provenance import trace_sha256
@@ -144,7 +144,7 @@ class TestTheSameTable:
 
             def kill_once(_: Status) -> None:
                 if not killed:
-                    processes: Any = backend._executor._processes  # type: ignore[union-attr]
+                    processes: Any = backend._executor._processes
                     killed.append(next(iter(processes)))
                     os.kill(killed[0], signal.SIGKILL)
 

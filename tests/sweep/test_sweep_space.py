@@ -1,8 +1,8 @@
 """A sweep block becomes points, or is refused with the place and what to type."""
 
 import pytest
-from sweeping import BASE, sweep
 
+from tests.sweep.sweeping import BASE, sweep
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.loading import load_text
 from varsim.scenario.sweep.constraint import ConstraintError, parse
@@ -314,7 +314,7 @@ class TestConstraints:
 
     def test_every_unit_can_be_compared(self) -> None:
         for name, dimension in DIMENSIONS.items():
-            parse(f"a <= {dimension.example}").check(lambda path, name=name: name)  # type: ignore[misc]
+            parse(f"a <= {dimension.example}").check(lambda path, name=name: name)
 
     def test_the_paths_in_it(self) -> None:
         assert parse("a.b * 2 + c[0].d < e_f.1.g").paths == ["a.b", "c[0].d", "e_f.1.g"]

@@ -3,8 +3,7 @@
 import math
 from pathlib import Path
 
-from sweeping import BASE, carried_out, sweep
-
+from tests.sweep.sweeping import BASE, carried_out, sweep
 from varsim.report.words.sweep import answer, notes
 from varsim.study.statistics import interval
 from varsim.study.sweep.campaign import precise, replications

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from varsim.report.render import render
 from varsim.report.tune import report, scenario_text, table
 from varsim.report.words.tune import answer, measured, notes

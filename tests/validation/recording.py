@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from building import gradient_rows, span_rows
 
+from tests.building import gradient_rows, span_rows
 from varsim.calibration.recorded.runs import (
     AsyncRun,
     AsyncWorker,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from building import mean, scenario
 from numpy.typing import NDArray
 
+from tests.building import mean, scenario
 from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.operation import RefusedValueError

@@ -27,7 +27,7 @@ def test_only_floats_can_be_accumulated(form: type[GradientForm[Any]], dtype: ty
 @pytest.mark.parametrize("form", FORMS)
 def test_there_are_two_reductions(form: type[GradientForm[Any]]) -> None:
     with pytest.raises(RefusedValueError, match="MEAN or SUM, not MAX"):
-        form(reduction="MAX")  # type: ignore[arg-type]
+        form(reduction="MAX")
 
 
 @pytest.mark.parametrize(

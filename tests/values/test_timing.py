@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from building import run, scenario
 from pydantic import ValidationError
 
+from tests.building import run, scenario
 from varsim.values.problem import Timing
 
 TIMED = {"problem": {"kind": "timing", "parts": 3}}

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from building import mean
 from numpy.typing import NDArray
 
+from tests.building import mean
 from varsim.distribute.central import PlainVariable
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable

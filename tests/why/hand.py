@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from building import scenario
-
+from tests.building import scenario
 from varsim.scenario.training import Scenario
 
 # 100 MB take 100 ms on every link.

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from building import example, scenario, slow
-from hand import saturated, timed
 
+from tests.building import example, scenario, slow
+from tests.why.hand import saturated, timed
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one

@@ -4,9 +4,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import MS, run, slow
-from hand import saturated, timed
 
+from tests.building import MS, run, slow
+from tests.why.hand import saturated, timed
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one

@@ -1,9 +1,9 @@
 """Fields of a scenario that change nothing are found, and no others."""
 
 import pytest
-from building import scenario, slow
-from hand import saturated
 
+from tests.building import scenario, slow
+from tests.why.hand import saturated
 from varsim.study.why.idle import idle_fields
 
 

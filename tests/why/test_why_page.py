@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario, slow
-from hand import saturated, timed
 from typer.testing import CliRunner
 
+from tests.building import scenario, slow
+from tests.why.hand import saturated, timed
 from varsim.cli import app as cli
 from varsim.report.files.keeping import put_report
 from varsim.report.plots.figure import style

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from building import scenario
 from pydantic import ValidationError
 
+from tests.building import scenario
 from varsim.cluster.collectives.choice import Choice
 
 

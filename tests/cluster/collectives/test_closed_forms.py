@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import run
-from walking import a_job, walked
 
+from tests.building import run
+from tests.cluster.collectives.walking import a_job, walked
 from validation.points.schedules import binomial_broadcast, chain, pairwise, scatter_all_gather
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import (

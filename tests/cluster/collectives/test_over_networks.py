@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from building import declared, example, job, play, run, slow
-from network_cases import NEEDED
-from walking import walked
 
+from tests.building import declared, example, job, play, run, slow
+from tests.cluster.collectives.walking import walked
+from tests.network_cases import NEEDED
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, own_links
 from varsim.cluster.collectives import ring

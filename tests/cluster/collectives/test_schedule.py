@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from algorithms import all_reduces, broadcasts, schedules
 from numpy.typing import NDArray
 
+from tests.cluster.collectives.algorithms import all_reduces, broadcasts, schedules
 from validation.points.schedules import chain, pairwise
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring
 from varsim.cluster.collectives.schedule import Schedule

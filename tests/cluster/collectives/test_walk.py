@@ -4,12 +4,12 @@ import random
 from typing import Any
 
 import pytest
-from algorithms import broadcasts, schedules
-from building import MS, ports, slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from walking import a_job, both_ways, walked
 
+from tests.building import MS, ports, slow
+from tests.cluster.collectives.algorithms import broadcasts, schedules
+from tests.cluster.collectives.walking import a_job, both_ways, walked
 from validation.points.schedules import pairwise
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import doubling, ring, tree
@@ -221,7 +221,7 @@ def test_what_was_sent_before_is_received_first(sharing: str) -> None:
 def test_several_rounds_of_a_stage_are_as_many_stages_of_one() -> None:
     made = a_job(6, 1e9, 500, "fair")
     schedule = ring.all_reduce(6)
-    apart = tuple(Stage(1, lambda _, one=one: one) for one in schedule.rounds)  # type: ignore[misc]
+    apart = tuple(Stage(1, lambda _, one=one: one) for one in schedule.rounds)
     entries = [0, 4_000, 100, 0, 9_000, 77]
     for rate in (None, 1e8):
         together = both_ways(made, schedule, 6e3, entries, rate)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from building import job, play
 from simpy.events import Event
 
+from tests.building import job, play
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence

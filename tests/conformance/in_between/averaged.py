@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-from building import MS, gradient_rows
 
-from conformance.in_between.recorded import Record, Replay, blocked
+from tests.building import MS, gradient_rows
+from tests.conformance.in_between.recorded import Record, Replay, blocked
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
 from varsim.cluster.trace import Trace

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from building import APPLIED, MS, gradient_rows
-
-from conformance.comparison import assert_close
-from conformance.in_between.recorded import Record, Replay, blocked
+from tests.building import APPLIED, MS, gradient_rows
+from tests.conformance.comparison import assert_close
+from tests.conformance.in_between.recorded import Record, Replay, blocked
 from varsim.cluster.clock import Activity
 from varsim.cluster.worker import Read, Worker
 from varsim.strategies.ssp import StaleSynchronous

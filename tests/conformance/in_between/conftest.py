@@ -2,9 +2,9 @@
 
 import pytest
 
-from conformance.conftest import folder
-from conformance.files import BETWEEN
-from conformance.in_between.recorded import cases
+from tests.conformance.conftest import folder
+from tests.conformance.files import BETWEEN
+from tests.conformance.in_between.recorded import cases
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,10 +1,10 @@
 """Recorded cases of DropCompute: when steps end, what is computed of them, and values."""
 
 import numpy as np
-from building import MS, gradient_rows
 
-from conformance.in_between.averaged import run_noting_reads
-from conformance.in_between.recorded import Record, Replay, blocked
+from tests.building import MS, gradient_rows
+from tests.conformance.in_between.averaged import run_noting_reads
+from tests.conformance.in_between.recorded import Record, Replay, blocked
 from varsim.cluster.trace import Outcome
 from varsim.strategies.on_write import OnWrite
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import numpy as np
-from building import MS, gradient_rows
 
-from conformance.comparison import assert_close
-from conformance.in_between.averaged import run_noting_reads
-from conformance.in_between.recorded import Record, Replay, blocked
+from tests.building import MS, gradient_rows
+from tests.conformance.comparison import assert_close
+from tests.conformance.in_between.averaged import run_noting_reads
+from tests.conformance.in_between.recorded import Record, Replay, blocked
 from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas

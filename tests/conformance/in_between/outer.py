@@ -6,10 +6,14 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import numpy as np
-from building import MS
 
-from conformance.in_between.averaged import blocked_after, computed_by_worker, run_noting_reads
-from conformance.in_between.recorded import Record, Replay, optimizer
+from tests.building import MS
+from tests.conformance.in_between.averaged import (
+    blocked_after,
+    computed_by_worker,
+    run_noting_reads,
+)
+from tests.conformance.in_between.recorded import Record, Replay, optimizer
 from varsim.cluster.clock import Activity
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.outer import OuterReplicas

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from building import MS, NO_TIME
 
-from conformance.files import files, of_between
+from tests.building import MS, NO_TIME
+from tests.conformance.files import files, of_between
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.interruptions import Rules

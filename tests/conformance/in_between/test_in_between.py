@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Final
 
-from conformance.files import BETWEEN
-from conformance.in_between.averaged import hierarchical, local_sgd
-from conformance.in_between.bounded import ssp
-from conformance.in_between.dropped import drop_compute
-from conformance.in_between.elastic import easgd
-from conformance.in_between.first_k import asynchronous, k_family
-from conformance.in_between.gossiping import gossip, sgp
-from conformance.in_between.outer import diloco, diloco_recovery
-from conformance.in_between.recorded import Case, Record
+from tests.conformance.files import BETWEEN
+from tests.conformance.in_between.averaged import hierarchical, local_sgd
+from tests.conformance.in_between.bounded import ssp
+from tests.conformance.in_between.dropped import drop_compute
+from tests.conformance.in_between.elastic import easgd
+from tests.conformance.in_between.first_k import asynchronous, k_family
+from tests.conformance.in_between.gossiping import gossip, sgp
+from tests.conformance.in_between.outer import diloco, diloco_recovery
+from tests.conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.cases import told
-from conformance.conftest import folder, is_ours, listed, names
-from conformance.variables.known import summary
-from conformance.variables.records import cases, is_in_sample
+from tests.conformance.cases import told
+from tests.conformance.conftest import folder, is_ours, listed, names
+from tests.conformance.variables.known import summary
+from tests.conformance.variables.records import cases, is_in_sample
 
 TEST = "variables/test_variables.py::test_recorded_case["
 BACKWARDS = "test_recorded_case_with_the_last_replica_first["

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from conformance.variables.program import Program
-from conformance.variables.records import Record
-from conformance.variables.steps import Observed, in_context, make_each
-from conformance.variables.world import World
+from tests.conformance.variables.program import Program
+from tests.conformance.variables.records import Record
+from tests.conformance.variables.steps import Observed, in_context, make_each
+from tests.conformance.variables.world import World
 from varsim.distribute.context import Context
 from varsim.distribute.training import Clip, DistributedOptimizer
 from varsim.distribute.variable import DistributedVariable, restore, save
@@ -65,7 +65,7 @@ def apply_gradients(world: World, step: Record) -> Operation[Observed]:
             (program.handed.value(value, context), world.variables[name])
             for name, value in step["gradients"].items()
         ]
-        return used.apply_gradients(context, pairs)  # type: ignore[arg-type]
+        return used.apply_gradients(context, pairs)
 
     yield from in_context(world, step, act)
     return {

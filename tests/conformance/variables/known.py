@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from conformance.variables.records import Case
+from tests.conformance.variables.records import Case
 
 # Case: "not reproduced: why". A case that is here must differ, so that the table stays true.
 _ABORTED: Final = (

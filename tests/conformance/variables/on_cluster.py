@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from pricing import Hosts
-
-from conformance.variables.steps import Observed
+from tests.conformance.variables.steps import Observed
+from tests.pricing import Hosts
 from varsim.cluster.clock import Clock
 from varsim.cluster.execution import Execution
 from varsim.cluster.network import network

@@ -5,8 +5,8 @@ from operator import add, mul, sub
 
 import numpy as np
 
-from conformance.variables.records import Record
-from conformance.variables.world import Handed, World
+from tests.conformance.variables.records import Record
+from tests.conformance.variables.world import Handed, World
 from varsim.distribute.container import Component, Mirrored, PerReplica, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor
@@ -125,22 +125,22 @@ class Program:
 
     def _local(self, context: Context, form: str, inner: object, names: Names) -> Operation[object]:
         """What can be asked of a merged value."""
-        of = inner[0] if form == "local" else inner  # type: ignore[index]
-        value = yield from self.value(context, of, names)  # type: ignore[arg-type]
+        of = inner[0] if form == "local" else inner
+        value = yield from self.value(context, of, names)
         if form == "container":
             return container(value)
         assert context.strategy is not None
         results = context.strategy.local_results(value)
         if form == "local":
-            if inner[1] >= len(results):  # type: ignore[index]
+            if inner[1] >= len(results):
                 raise RefusedIndexError("UNKNOWN", "tuple index out of range")
-            return results[inner[1]]  # type: ignore[index]
+            return results[inner[1]]
         if form == "sum_local":
             total: object = 0
             for part in results:
                 total = yield from arithmetic(context, "add", [total, part])
             return total
-        return Tensor(np.stack([part.array for part in results]))  # type: ignore[attr-defined]
+        return Tensor(np.stack([part.array for part in results]))
 
 
 def arithmetic(context: Context, form: str, operands: Sequence[object]) -> Operation[object]:
@@ -201,7 +201,7 @@ def updater(world: World, name: str) -> Callable[..., Operation[object]]:
     name, _, other = name.partition(":")
 
     def write(context: Context, copy: Component, value: object) -> Operation[object]:
-        return copy.write(context, name, value)  # type: ignore[arg-type]
+        return copy.write(context, name, value)
 
     def scale_add(context: Context, copy: Component, a: object, b: object) -> Operation[object]:
         scaled = yield from arithmetic(context, "mul", [copy, a])
@@ -217,7 +217,7 @@ def updater(world: World, name: str) -> Callable[..., Operation[object]]:
 
     def write_other(context: Context, copy: Component, value: object) -> Operation[object]:
         op = name.removesuffix("_other")
-        return world.variables[other].update(context, op, value)  # type: ignore[arg-type]
+        return world.variables[other].update(context, op, value)
 
     if other:
         return write_other

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.cases import DATA as ALL
-from conformance.files import files, of_variables
+from tests.conformance.cases import DATA as ALL
+from tests.conformance.files import files, of_variables
 
 DATA: Final = ALL / "variables"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from conformance.variables.program import container
-from conformance.variables.records import Case, Record
-from conformance.variables.steps import Observed, make
-from conformance.variables.table import STEPS
-from conformance.variables.world import World, make_worlds
+from tests.conformance.variables.program import container
+from tests.conformance.variables.records import Case, Record
+from tests.conformance.variables.steps import Observed, make
+from tests.conformance.variables.table import STEPS
+from tests.conformance.variables.world import World, make_worlds
 from varsim.distribute.container import Component, Container
 from varsim.distribute.tensor import Tensor
 from varsim.values.operation import DistributionError, Operation, finish_together

@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from conformance.variables.program import Program
-from conformance.variables.records import Record, array
-from conformance.variables.steps import Observed
-from conformance.variables.world import World
+from tests.conformance.variables.program import Program
+from tests.conformance.variables.records import Record, array
+from tests.conformance.variables.steps import Observed
+from tests.conformance.variables.world import World
 from varsim.distribute.all_reduce import ALGORITHMS
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
 from varsim.distribute.cross_device_ops import concat_and_split, group_by_size, options

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.variables.program import Program, destination, reduce_op, updater
-from conformance.variables.records import Record, array
-from conformance.variables.world import World
+from tests.conformance.variables.program import Program, destination, reduce_op, updater
+from tests.conformance.variables.records import Record, array
+from tests.conformance.variables.world import World
 from varsim.distribute.central import create_without_scope
 from varsim.distribute.container import Component
 from varsim.distribute.context import DEFAULT_CONTEXT, Context

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.variables import keeping, settings, steps
-from conformance.variables.steps import Step
+from tests.conformance.variables import keeping, settings, steps
+from tests.conformance.variables.steps import Step
 
 STEPS: Final[dict[str, Step]] = {
     "assign": steps.write,

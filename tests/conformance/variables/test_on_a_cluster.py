@@ -1,10 +1,9 @@
 """Every recorded case again under simulated links: the same values, and what moves takes time."""
 
 import pytest
-from pricing import Sharing
 
-from conformance.variables.known import DEPENDS_ON_ORDER, check
-from conformance.variables.on_cluster import (
+from tests.conformance.variables.known import DEPENDS_ON_ORDER, check
+from tests.conformance.variables.on_cluster import (
     InNoTime,
     OnCluster,
     backwards,
@@ -12,8 +11,9 @@ from conformance.variables.on_cluster import (
     bytes_by_device,
     moved,
 )
-from conformance.variables.records import DATA, Case, cases, is_in_sample
-from conformance.variables.replay import Replay
+from tests.conformance.variables.records import DATA, Case, cases, is_in_sample
+from tests.conformance.variables.replay import Replay
+from tests.pricing import Sharing
 
 BY_NAME = {case.name: case for case in cases(DATA)}
 

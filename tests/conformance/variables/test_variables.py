@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from conformance.variables.known import LIMIT, NOT_REPRODUCED, check
-from conformance.variables.records import DATA, Case, Record, cases
-from conformance.variables.replay import Replay
+from tests.conformance.variables.known import LIMIT, NOT_REPRODUCED, check
+from tests.conformance.variables.records import DATA, Case, Record, cases
+from tests.conformance.variables.replay import Replay
 
 BY_NAME = {case.name: case for case in cases(DATA)}
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from conformance.variables.records import Record, Values, array
+from tests.conformance.variables.records import Record, Values, array
 from varsim.distribute.all_reduce import ALGORITHMS
 from varsim.distribute.central import (
     CentralStorageStrategy,

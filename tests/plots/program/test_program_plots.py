@@ -9,12 +9,12 @@ from typing import Any
 
 import matplotlib
 import pytest
-from figures import assert_no_text_over_other_text, draw_all
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from programs import MODES, WIRE, add, read, scenario, variable
 
+from tests.figures import assert_no_text_over_other_text, draw_all
+from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report.plots.figure import panels, save, style
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot

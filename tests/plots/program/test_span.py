@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
-from programs import WIRE, add, read, scenario, variable
 
+from tests.programs import WIRE, add, read, scenario, variable
 from varsim.report.plots.figure import panels, style
 from varsim.report.plots.program import span, step
 from varsim.study.simulation import simulate_variables

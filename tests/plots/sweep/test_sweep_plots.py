@@ -4,10 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
-from figures import draw_all
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
+from tests.figures import draw_all
 from varsim.report.plots.figure import panels
 from varsim.report.plots.looks import DARK
 from varsim.report.plots.sweep import heat, lines, scaling

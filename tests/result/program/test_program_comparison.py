@@ -1,8 +1,8 @@
 """Which mode is the cheapest, and by how much: on paired differences."""
 
 import pytest
-from programs import WIRE, add, read, scenario, variable
 
+from tests.programs import WIRE, add, read, scenario, variable
 from varsim.report.words.phrases import times
 from varsim.study.simulation import simulate_variables
 from varsim.study.statistics import Estimate

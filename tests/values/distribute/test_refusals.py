@@ -68,14 +68,14 @@ def create(
 def in_replicas(
     act: Callable[[Context, DistributedVariable], Operation[object]], **how: object
 ) -> object:
-    strategy, variable = made(**how)  # type: ignore[arg-type]
+    strategy, variable = made(**how)
     return finish(strategy.run(DEFAULT_CONTEXT, lambda context: act(context, variable)))
 
 
 def outside(
     act: Callable[[Context, DistributedVariable], Operation[object]], **how: object
 ) -> object:
-    strategy, variable = made(**how)  # type: ignore[arg-type]
+    strategy, variable = made(**how)
     return finish(act(strategy.scope(), variable))
 
 
@@ -261,7 +261,7 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "args_not_a_sequence": (
         "ValueError",
-        lambda: finish(MirroredStrategy(TWO).run(DEFAULT_CONTEXT, lambda _, x: x, 5)),  # type: ignore[arg-type]
+        lambda: finish(MirroredStrategy(TWO).run(DEFAULT_CONTEXT, lambda _, x: x, 5)),
         "use (args,)",
     ),
     "invalid_option": (
@@ -310,7 +310,7 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "not_a_tensor": (
         "ValueError",
-        lambda: Tensor(parts()),  # type: ignore[arg-type]
+        lambda: Tensor(parts()),
         "of a container take the part of one replica, or reduce it",
     ),
 }

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import MODES, add, held, number, read, seen, variable, without_a_clock
 from pydantic import ValidationError
 
+from tests.programs import MODES, add, held, number, read, seen, variable, without_a_clock
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS, Program
 from varsim.distribute.program_run import CROSS_REPLICA, Mode
 

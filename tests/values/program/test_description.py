@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from programs import add, read
 from pydantic import ValidationError
 
+from tests.programs import add, read
 from varsim.distribute.program import Program
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from programs import variable
 from pydantic import ValidationError
 
+from tests.programs import variable
 from varsim.distribute.program import (
     NormalElements,
     VariableDescription,

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import (
+
+from tests.programs import (
     MODES,
     Line,
     add,
@@ -17,7 +18,6 @@ from programs import (
     variable,
     without_a_clock,
 )
-
 from varsim.distribute.central import PlainVariable
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, Mode, ProgramRun
