@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.building import assert_same
-from tests.invariants import drawing as anything
 from tests.oracle import drawing as servers
+from tests.properties import drawing as anything
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.rules import ENGINE

@@ -1,6 +1,6 @@
 """Traces of many scenarios as an earlier commit made them, one hash per kind of row.
 
-`python -m differential.recorded` in tests/ writes them anew from `invariants.drawing`,
+`python -m tests.differential.recorded` writes them anew from `properties.drawing`,
 `oracle.drawing` and the bundled scenarios: only where numbers change on purpose, and in a commit of
 its own that says which. Rows are compared in the order of worker and iteration, so the order in
 which an engine writes them does not matter; losses and bytes are compared within 1e-9, as
@@ -75,11 +75,11 @@ def _hash(rows: NDArray[Any]) -> str:
 
 def _texts() -> Iterator[tuple[str, str]]:
     """Names and texts of scenarios to record."""
-    from tests.invariants.drawing import drawn as anything
     from tests.oracle.drawing import drawn as of_servers
+    from tests.properties.drawing import drawn as anything
     from varsim.scenario.writing import dump_scenario
 
-    for path in sorted(Path("../scenarios").glob("*.yaml")):
+    for path in sorted(Path("scenarios").glob("*.yaml")):
         if "\nkind: variables" not in (text := path.read_text(encoding="utf-8")):
             text = re.split(r"\n(?:sweep|plan):\n", text)[0] + "\n"
             yield path.stem, text

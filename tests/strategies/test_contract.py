@@ -30,7 +30,7 @@ from tests.building import (
     slow,
     span_rows,
 )
-from tests.invariants.checking import problems
+from tests.properties.checking import problems
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.scenario.training import Scenario

@@ -1,59 +1,40 @@
-"""Random scenarios of all kinds keep what every run keeps; 3,000 of them in the slow test.
-
-One again: drawn(SEED) of `drawing` is its scenario.
-"""
+"""What holds of any run of any scenario."""
 
 from collections import Counter
-from pathlib import Path
 
-import pytest
+from hypothesis import given
 
 from tests.building import assert_same
-from tests.invariants.checking import problems
-from tests.invariants.drawing import drawn
+from tests.properties.checking import problems
+from tests.properties.drawing import drawn, scenarios
+from tests.properties.settings import examples
 from varsim.cluster.trace import Phase
-from varsim.report.files.save import load_result, save
+from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import dump_scenario
 from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one, simulate
-
-SAMPLE = range(60)
-ALL = range(3_000)
-CHUNK = 250
+from varsim.study.simulation import Run, run_one
 
 
-def check(seed: int) -> None:
-    """All runs of the scenario of a seed, twice."""
-    scenario = drawn(seed)
+@examples(150)
+@given(scenarios())
+def test_all_that_is_counted_adds_up(scenario: Scenario) -> None:
     for number in range(len(scenario.strategies)):
         for replication in range(scenario.replications):
-            run = Run(scenario, number, replication)
-            trace = run_one(run)
-            wrong = list(problems(scenario, number, trace))
-            assert not wrong, f"seed {seed}, strategy {number}, {replication}:\n" + "\n".join(wrong)
-            assert_same(trace, run_one(run))
+            trace = run_one(Run(scenario, number, replication))
+            assert list(problems(scenario, number, trace)) == []
 
 
-@pytest.mark.parametrize("seed", SAMPLE)
-def test_a_sample(seed: int) -> None:
-    check(seed)
+@examples(60)
+@given(scenarios())
+def test_a_run_is_a_function_of_its_scenario(scenario: Scenario) -> None:
+    assert_same(run_one(Run(scenario, 0, 0)), run_one(Run(scenario, 0, 0)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", ALL[::CHUNK])
-def test_three_thousand(first: int) -> None:
-    for seed in range(first, first + CHUNK):
-        check(seed)
-
-
-@pytest.mark.parametrize("seed", SAMPLE[::12])
-def test_files_that_are_read_again_are_equal(seed: int, tmp_path: Path) -> None:
-    result = simulate(drawn(seed))
-    loaded = load_result(save(result, tmp_path / "run").directory)
-    assert loaded.scenario == result.scenario
-    for one, other in zip(loaded.traces, result.traces, strict=True):
-        # Counts of the simulator itself are not kept.
-        assert_same(one, other, but=("heap_events", "gradients_evaluated", "gradients_aggregated"))
+@examples(60)
+@given(scenarios())
+def test_a_scenario_that_is_written_and_read_is_equal(scenario: Scenario) -> None:
+    assert load_text(dump_scenario(scenario)) == scenario
 
 
 def features(scenario: Scenario) -> set[str]:
@@ -71,7 +52,7 @@ def features(scenario: Scenario) -> set[str]:
         found |= {f"law {cluster.compute.kind}", f"placement {cluster.placement}"}
         found |= {f"servers_on {cluster.servers_on}"}
         found |= {f"{network.kind} {network.sharing} {strategy.kind}"}
-        found |= {f"{network.kind} {network.forwarding}", f"{network.kind} {network.sharing}"}
+        found.add(f"{network.kind} {network.sharing}")
         found |= {f"cluster.{key}" for key in cluster.model_fields_set}
         found |= {f"network.{key}" for key in network.model_fields_set}
         found |= {f"{strategy.kind}.{key}" for key in strategy.model_fields_set}
@@ -91,7 +72,6 @@ def test_everything_is_drawn() -> None:
             for strategy in training
         ),
         *("hybrid_mesh fair", "hybrid_mesh first_come", "cluster.overlap_pace"),
-        *(f"{kind} store_and_forward" for kind in kinds if kind != "full_mesh"),
         *(f"collective {name}" for name in ("ring", "push_pull", "hierarchical", "binomial_tree")),
         *("at kill", "at restart", "at stop", "stop time", "stop examples", "stop global_steps"),
         *("servers_on workers", "placement round_robin", "placement by_bytes"),
@@ -109,7 +89,7 @@ def test_everything_is_drawn() -> None:
 
 def test_everything_happens() -> None:
     met = Counter[str]()
-    for seed in range(4 * len(SAMPLE)):
+    for seed in range(240):
         trace = run_one(Run(drawn(seed), 0, 0))
         met.update({trace.stopped_by} | {Phase(phase).name for phase in trace.spans[:, 1]})
         met.update(f"outcome {outcome}" for outcome in set(trace.gradients[:, 9].tolist()))

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from hypothesis import reject
+from hypothesis.strategies import DrawFn, composite, randoms
 from pydantic import ValidationError
 
 from tests.building import declared, example
@@ -57,13 +59,26 @@ def drawn(seed: int) -> Scenario:
     """The scenario of this seed: of what is drawn for it the first that is valid."""
     for attempt in range(100):
         with suppress(ValidationError):
-            return Scenario.model_validate(described(f"{seed}/{attempt}"))
+            source, apart = f"{seed}/{attempt}", f"{seed}/{attempt} apart"
+            return Scenario.model_validate(described(random.Random(source), random.Random(apart)))
     raise AssertionError(f"nothing valid is drawn for seed {seed}")
 
 
-def described(seed: str) -> Drawn:
-    """What a scenario file could say; most of it is valid."""
-    source = random.Random(seed)
+@composite
+def scenarios(draw: DrawFn) -> Scenario:
+    """Any scenario of training, as a strategy of Hypothesis, which makes it small if it fails."""
+    source = draw(randoms(use_true_random=False))
+    try:
+        return Scenario.model_validate(described(source, source))
+    except ValidationError:
+        reject()
+
+
+def described(source: random.Random, apart: random.Random) -> Drawn:
+    """What a scenario file could say; most of it is valid.
+
+    What was thought of later is drawn from `apart`, so that it moves nothing else of a seed.
+    """
     outline = _outline(source)
     size, workload = _workload(source, outline)
     whole = {
@@ -77,8 +92,6 @@ def described(seed: str) -> Drawn:
     }
     if outline.events:
         whole["events"] = tuple(_events(source, outline))
-    # From a source of its own, so that what comes later moves nothing else.
-    apart = random.Random(f"{seed} apart")
     cluster = whole["cluster"]
     if outline.workers > 1 and apart.random() < 0.08:
         cluster["network"] = _hybrid_mesh(apart, outline.workers, cluster["network"])
@@ -102,14 +115,7 @@ def described(seed: str) -> Drawn:
             if "overlap" in strategy and sharding != "parameters":
                 strategy["overlap"] = apart.choice([True, "forward"])
             strategy["sharding"] = sharding
-            if sharding is not None and apart.random() < 0.5:
-                strategy["micro_batches"] = apart.randint(1, 3)
-                strategy["shard_group"] = apart.choice([None, *_divisors(outline.workers)])
     return whole
-
-
-def _divisors(workers: int) -> list[int]:
-    return [group for group in range(2, workers + 1) if workers % group == 0]
 
 
 def _some(source: random.Random, share: float, **values: Any) -> Drawn:
@@ -300,9 +306,7 @@ def _network(source: random.Random, workers: int, size: float, servers: bool) ->
         **_some(source, 0.1, efficiency=0.7),
         **_some(source, 0.2, message_overhead=source.choice([0.01, 0.1, 1.0]) * _MS),
     }
-    if kind != "full_mesh" and source.random() < 0.3:
-        network["forwarding"] = "store_and_forward"
-    elif source.random() < 0.2:
+    if source.random() < 0.2:
         network |= {"flows": 2, "flow_bandwidth": network["bandwidth"] * source.choice([0.1, 1.0])}
     if source.random() < 0.3:
         ranks = source.sample(range(workers), source.randint(1, workers))
