@@ -1,7 +1,6 @@
 """How many examples a property is tried with: a few always, many at night."""
 
 import os
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -9,7 +8,7 @@ from hypothesis import HealthCheck, Phase, settings
 MANY = os.environ.get("VARSIM_EXAMPLES")
 
 
-def examples(few: int) -> Any:
+def examples(few: int) -> settings:
     """The decorator of a property that is tried with `few` examples by default."""
     return settings(
         max_examples=int(MANY) if MANY else few,

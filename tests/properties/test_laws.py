@@ -110,7 +110,7 @@ def test_a_constant_law_is_a_trace_of_one_time(one: Scenario, ms: float) -> None
 @examples(80)
 @given(scenarios(), st.sampled_from([2.0, 8.0]))
 def test_bytes_and_bandwidths_scale_together(one: Scenario, factor: float) -> None:
-    assume(one.workload.model is None and one.workload.problem.kind == "timing")
+    assume(one.workload.model is None and not one.workload.has_values)
     # Sizes that 1 to 8 workers and servers can share without a rest, in numbers of 1 to 8 bytes.
     even = _over_bytes(
         one.model_dump(exclude_unset=True), _SIZES, lambda own: 6720.0 * (own // 50 + 1)
