@@ -35,6 +35,13 @@ OF_LAWS: dict[str, tuple[Case, ...]] = {
     "BatchCurve.fixed": law("batch_curve", fixed=(0.1, 0.2), per_example=0.01),
     "BatchCurve.per_example": law("batch_curve", fixed=0.1, per_example=(0.01, 0.02)),
     "BatchCurve.sigma": law("batch_curve", fixed=0.1, per_example=0.01, sigma=(0.1, 0.2)),
+    "Correlated.law": law("correlated", law=(FAST, SLOW), step=0.2),
+    "Correlated.step": law("correlated", law=FAST, step=(0.1, 0.2)),
+    "Correlated.node": law("correlated", law=FAST, node=(0.1, 0.2), workers_per_node=2),
+    "Correlated.worker": law("correlated", law=FAST, worker=(0.1, 0.2)),
+    "Correlated.workers_per_node": law(
+        "correlated", law=FAST, node=0.1, workers_per_node=(1, 3)
+    ),
     "MeasuredTimes.replay": law(
         "trace", seconds=((0.1, 0.2, 0.3, 0.4),), replay=("cycle", "resample")
     ),

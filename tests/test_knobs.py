@@ -393,6 +393,7 @@ KINDS: dict[str, dict[str, Case]] = {
         "mixture": {"components": weights(1.0, 1.0)},
         "stages": {"first": FAST, "works": 0.5, "second": SLOW},
         "markov": MARKOV,
+        "correlated": {"law": FAST, "step": 0.1},
         "trace": {"seconds": ((0.1, 0.2),)},
         "phases": {"forward": 0.03, "backward": 0.08},
         "batch_curve": {"fixed": 0.1, "per_example": 0.05},

@@ -203,9 +203,9 @@ def _slow_workers(source: random.Random, workers: int) -> tuple[Drawn, ...]:
 
 
 def _law(source: random.Random, depth: int) -> Drawn:
-    """Any law but one made of laws made of laws."""
-    of_laws = ("mixture", "stages", "markov")
-    kinds = [kind for kind in DISTRIBUTIONS if depth == 0 or kind not in of_laws]
+    """Any law but one made of laws made of laws, and none of several workers."""
+    deep = {"correlated"} | ({"mixture", "stages", "markov"} if depth else set())
+    kinds = [kind for kind in DISTRIBUTIONS if kind not in deep]
     return DISTRIBUTIONS[source.choice([*kinds, "constant", "constant"])](source, depth)
 
 
@@ -248,6 +248,19 @@ def _markov(source: random.Random, depth: int) -> Drawn:
     }
 
 
+def _correlated(source: random.Random, depth: int) -> Drawn:
+    factors: Drawn = {
+        "step": source.uniform(0.05, 0.5),
+        "node": source.uniform(0.05, 0.5),
+        "worker": source.uniform(0.05, 0.5),
+    }
+    for name in source.sample(sorted(factors), source.randint(0, 2)):
+        del factors[name]
+    if "node" in factors:
+        factors["workers_per_node"] = source.randint(1, 4)
+    return {"kind": "correlated", "law": _law(source, depth + 1), **factors}
+
+
 def _ms(source: random.Random) -> float:
     return source.uniform(1, 5) * _MS
 
@@ -277,6 +290,7 @@ DISTRIBUTIONS: Final[dict[str, Callable[[random.Random, int], Drawn]]] = {
     "stages": _stages,
     "markov": _markov,
     "trace": _trace,
+    "correlated": _correlated,
     "batch_curve": lambda s, _: {
         "kind": "batch_curve",
         "fixed": _ms(s) - _MS,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from varsim.cluster.description import Cluster
 from varsim.scenario.training import Scenario
-from varsim.values.stream import stream
+from varsim.values.stream import keyed, stream
 
 
 class Slow(NamedTuple):
@@ -77,11 +77,8 @@ def setting(scenario: Scenario, replication: int) -> Setting:
         rates[link.rank] /= link.factor
 
     def seconds(rank: int) -> Iterator[float]:
-        def generator(block: int) -> object:
-            return stream(scenario.seed, replication, "compute", rank, block)
-
         times = law.for_batch(workload.batch_size)
-        blocks = times.blocks(rank, generator)  # type: ignore[arg-type]
+        blocks = times.together(rank, keyed(scenario.seed, replication))
         return chain.from_iterable(block.tolist() for block in blocks)
 
     return Setting(

@@ -15,7 +15,7 @@ from varsim.cluster.updating import ServerUpdate
 from varsim.units import Seconds
 from varsim.values import presets
 from varsim.values.distribution import Constant, Lognormal
-from varsim.values.distributions import AnyDistribution, Distribution
+from varsim.values.distributions import AnyDistribution, Correlated, Distribution
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
@@ -113,6 +113,12 @@ class Cluster(Model):
                 "partitioner has no effect: placement partitioned cuts every tensor over all "
                 "servers; choose round_robin or by_bytes"
             )
+        if isinstance(self.compute, Correlated) and isinstance(self.network, Nodes):
+            size, there = self.compute.workers_per_node, self.workers_of_a_host
+            if size not in (None, there):
+                raise ValueError(
+                    f"compute.workers_per_node is {size}, but a node of the network has {there}"
+                )
         said = None if self.compute is None else self.compute.backward_share()
         if self.backward_share is not None and said is not None:
             raise ValueError(

@@ -24,7 +24,7 @@ from varsim.units import Seconds, format_seconds
 from varsim.values import presets
 from varsim.values.csv_file import CsvRow, file_or, header_of, named_in, rows_of
 from varsim.values.distribution import Constant, Exponential
-from varsim.values.distributions import AnyDistribution, Distribution
+from varsim.values.distributions import AnyDistribution, Distribution, check_alone
 from varsim.values.schema import Grown, Model
 
 # Part of the key of a domain's random streams: append, never renumber.
@@ -226,7 +226,7 @@ class FailureSource(Grown):
 
 def check_no_batches(name: str, law: Distribution | None) -> None:
     """Raise ValueError where a law of times of hosts depends on what is computed on them."""
-    if law is not None and law.needs_batch:
+    if law is not None and check_alone(law).needs_batch:
         raise ValueError(f"{name}: a law that depends on the batch says nothing of hosts")
 
 

@@ -25,7 +25,7 @@ from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, T
 from varsim.cluster.worker import Worker
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters
-from varsim.values.stream import stream
+from varsim.values.stream import keyed
 from varsim.values.task import BLOCK, Batches, Floor
 from varsim.values.workload import Workload
 
@@ -162,8 +162,7 @@ class Job:
 
     def streams(self, purpose: str, number: int) -> Stream:
         """The random streams, block by block, that somebody (of this number) draws from."""
-        seed, replication = self._seed, self.replication
-        return lambda block: stream(seed, replication, purpose, number, block)
+        return keyed(self._seed, self.replication)(purpose, number)
 
     def spawn(self, activity: Activity[None]) -> None:
         """Start a process that is on no worker, and never dies."""
@@ -431,7 +430,7 @@ class Job:
         return worker
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:
-        blocks = self._law.blocks(rank, self.streams("compute", rank))
+        blocks = self._law.together(rank, self.streams)
         return chain.from_iterable(map(partial(_nanoseconds, factor), blocks))
 
     def _batches(self, rank: int, first: int = 0) -> Iterator[Batches]:

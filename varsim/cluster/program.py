@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Self
 
@@ -29,7 +28,7 @@ from varsim.values.blas import one_blas_thread
 from varsim.values.distributions import AnyDistribution, check_no_batch
 from varsim.values.operation import DEFAULT_DEVICE, Device
 from varsim.values.schema import Model
-from varsim.values.stream import stream
+from varsim.values.stream import keyed, stream
 
 
 class ReplicaCluster(Model):
@@ -170,6 +169,5 @@ def _compute_times(
     """How long each step of compute takes at full pace (ns): the draws of a training run."""
     if cluster.compute is None:
         return iter(())
-    draws = partial(stream, seed, replication, "compute", rank)
-    blocks = cluster.compute.blocks(rank, draws)
+    blocks = cluster.compute.together(rank, keyed(seed, replication))
     return chain.from_iterable(np.rint(block * 1e9).astype(np.int64).tolist() for block in blocks)

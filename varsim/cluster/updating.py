@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from varsim.units import BytesPerSecond
 from varsim.values.distribution import Constant
-from varsim.values.distributions import AnyDistribution, Stream, check_no_batch
+from varsim.values.distributions import AnyDistribution, Stream, check_alone, check_no_batch
 from varsim.values.schema import Model
 
 
@@ -40,7 +40,7 @@ class ServerUpdate(Model):
         if self.time is None and self.rate is None:
             raise ValueError("say how long an update takes: time, rate or both")
         if self.time is not None:
-            check_no_batch(self.time)
+            check_no_batch(check_alone(self.time))
         return self
 
     @property

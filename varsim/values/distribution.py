@@ -14,6 +14,7 @@ from varsim.values.schema import Grown, Model
 
 Floats: TypeAlias = NDArray[np.float64]
 Stream: TypeAlias = Callable[[int], np.random.Generator]
+Streams: TypeAlias = Callable[[str, int], Stream]
 PositiveSeconds: TypeAlias = Annotated[Seconds, Field(gt=0)]
 
 # Values drawn from one random stream; part of every result: do not change.
@@ -38,6 +39,13 @@ class Distribution(Model):
         """
         for block in count():
             yield self.draw(stream(block))
+
+    def together(self, worker: int, streams: Streams) -> Iterator[Floats]:
+        """`blocks` of a worker's compute times, which may be drawn together with other workers'.
+
+        `streams(purpose, number)` are the run's, the same whoever asks.
+        """
+        return self.blocks(worker, streams("compute", worker))
 
     def draw(self, generator: np.random.Generator) -> Floats:
         """BLOCK independent compute times in seconds, of a memoryless distribution."""

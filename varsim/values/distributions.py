@@ -1,14 +1,14 @@
-"""The table of distributions by `kind`, with those that combine others: Mixture, Stages, Markov.
+"""The table of distributions by `kind`, with those made of others, from Mixture to Correlated.
 
 A new distribution is a class and a line here.
 """
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from varsim.values.distribution import (
     BLOCK,
@@ -25,6 +25,7 @@ from varsim.values.distribution import (
     Phases,
     ShiftedExponential,
     Stream,
+    Streams,
     Uniform,
     Weibull,
 )
@@ -37,13 +38,22 @@ __all__ = [
     "DISTRIBUTIONS",
     "LAWS",
     "AnyDistribution",
+    "Correlated",
     "Distribution",
     "Markov",
     "Mixture",
     "Stages",
     "Stream",
+    "check_alone",
     "check_no_batch",
 ]
+
+
+def check_alone(law: "Distribution") -> "Distribution":
+    """Raise ValueError where a law of several workers stands where there are none."""
+    if isinstance(law, Correlated):
+        raise ValueError("kind correlated has no use here: it is a law of workers' compute times")
+    return law
 
 
 class Component(Model):
@@ -53,6 +63,8 @@ class Component(Model):
     """Its share, over the sum of all weights."""
     law: "AnyDistribution"
     """The law of its times."""
+
+    _alone = field_validator("law")(check_alone)
 
 
 class Mixture(Distribution):
@@ -105,6 +117,8 @@ class Stages(Distribution):
     second: "AnyDistribution"
     """Law of the second stage."""
 
+    _alone = field_validator("first", "second")(check_alone)
+
     def parts(self) -> tuple[Distribution, ...]:
         return self.first, self.second
 
@@ -144,6 +158,8 @@ class Markov(Distribution):
         gt=0, le=1, description="probability that a fast step follows a slow one"
     )
 
+    _alone = field_validator("fast", "slow")(check_alone)
+
     def parts(self) -> tuple[Distribution, ...]:
         return self.fast, self.slow
 
@@ -169,6 +185,72 @@ class Markov(Distribution):
     def expectation(self) -> float:
         slow = self.share_slow
         return (1.0 - slow) * self.fast.expectation() + slow * self.slow.expectation()
+
+
+class Correlated(Distribution):
+    """Times of `law`, times factors that workers have in common: lognormal with mean 1.
+
+    That of a step is one for all workers, and another for each step; those of a node, of
+    `workers_per_node` workers in a row, and of a worker stay through a run. `step`, `node` and
+    `worker` are the standard deviations of their logarithms. A step is a worker's n-th batch.
+    """
+
+    about: ClassVar[str] = "a law, times factors common to a step, a node or a worker's steps"
+
+    kind: Literal["correlated"] = "correlated"
+    law: "AnyDistribution"
+    """Law of the times apart from the factors, each worker's steps on their own."""
+    step: float | None = Field(None, gt=0, le=10)
+    """Spread of the factor that all workers have in a step: standard deviation of its logarithm."""
+    node: float | None = Field(None, gt=0, le=10)
+    """Spread of the factor that the workers of a node have in all steps."""
+    worker: float | None = Field(None, gt=0, le=10)
+    """Spread of the factor that a worker has in all its steps."""
+    workers_per_node: PositiveInt | None = Field(None, le=1_000_000)
+    """Workers that share the factor of a node, those of the lowest ranks first."""
+
+    _alone = field_validator("law")(check_alone)
+
+    @model_validator(mode="after")
+    def _has_factors(self) -> Self:
+        if (self.node is None) != (self.workers_per_node is None):
+            raise ValueError("node and workers_per_node go together: spread and size of a node")
+        if self.step is self.node is self.worker is None:
+            raise ValueError("give step, node or worker: the spread of a factor in common")
+        return self
+
+    def parts(self) -> tuple[Distribution, ...]:
+        return (self.law,)
+
+    def for_batch(self, examples: int) -> Distribution:
+        return self.model_copy(update={"law": self.law.for_batch(examples)})
+
+    def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
+        raise AssertionError("a law of several workers is drawn from together")
+
+    def together(self, worker: int, streams: Streams) -> Iterator[Floats]:
+        lasting = 1.0
+        node = worker // (self.workers_per_node or 1)
+        for name, number, sigma in (("worker", worker, self.worker), ("node", node, self.node)):
+            if sigma is not None:
+                lasting *= float(_factors(sigma, streams(f"{name} factor", number)(0))[0])
+        common = streams("step factor", 0)
+        for block, times in enumerate(self.law.together(worker, streams)):
+            whole = times * lasting
+            yield whole if self.step is None else whole * _factors(self.step, common(block))
+
+    def expectation(self) -> float:
+        return self.law.expectation()
+
+    def shortest(self) -> float:
+        return 0.0
+
+    def backward_share(self) -> float | None:
+        return self.law.backward_share()
+
+
+def _factors(sigma: float, generator: np.random.Generator) -> Floats:
+    return generator.lognormal(-sigma * sigma / 2, sigma, BLOCK)
 
 
 def _in_parallel(
@@ -204,6 +286,7 @@ DISTRIBUTIONS: Final[dict[str, type[Distribution]]] = {
     "trace": MeasuredTimes,
     "batch_curve": BatchCurve,
     "phases": Phases,
+    "correlated": Correlated,
 }
 
 
@@ -221,5 +304,5 @@ else:
     AnyDistribution = LAWS.type()
 
 # These hold distributions, whose union did not exist when they were defined.
-for _model in (Component, Mixture, Stages, Markov):
+for _model in (Component, Mixture, Stages, Markov, Correlated):
     _model.model_rebuild()

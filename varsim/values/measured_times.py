@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
 from varsim.values.csv_file import file_or, named_in, rows_of
-from varsim.values.distribution import BLOCK, Distribution, Floats, Stream
+from varsim.values.distribution import BLOCK, Distribution, Floats, Stream, Streams
 
 # Not strict: after the validator below pydantic no longer knows that a list came from JSON.
 Row = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1, strict=False)]
@@ -23,9 +23,10 @@ class MeasuredTimes(Distribution):
 
     The file has one line per step, a worker's steps in order, workers numbered from 0; it is looked
     for beside the scenario. Worker w takes row w modulo the number of rows: with `cycle` step by
-    step and from the start again, with `resample` at random with replacement. What was read is
-    kept in `seconds`, plain numbers, so that a resolved scenario needs no file; where `seconds` is
-    given, `file` only says where they came from.
+    step and from the start again, with `resample` at random with replacement. Of rows that are
+    equally long workers then take the same random step, as those of one measured step belong
+    together (see `together`). What was read is kept in `seconds`, plain numbers, so that a resolved
+    scenario needs no file; where `seconds` is given, `file` only says where they came from.
     """
 
     about: ClassVar[str] = "measured step times from a CSV, cycled or resampled"
@@ -57,6 +58,16 @@ class MeasuredTimes(Distribution):
                 yield row[stream(block).integers(row.size, size=BLOCK)]
             else:
                 yield row[np.arange(block * BLOCK, (block + 1) * BLOCK) % row.size]
+
+    def together(self, worker: int, streams: Streams) -> Iterator[Floats]:
+        """Whole steps: workers 0 to R - 1, who have the R rows, take the same step of each.
+
+        So do workers R to 2 R - 1, in draws of their own. Rows of different lengths have no steps
+        in common: each worker draws alone.
+        """
+        rows = len(self.seconds)
+        whole = len({len(row) for row in self.seconds}) == 1
+        return self.blocks(worker, streams("compute", worker - worker % rows if whole else worker))
 
     @property
     def is_random(self) -> bool:

@@ -1,6 +1,6 @@
 """Random streams keyed by name, so that adding a worker or a strategy moves no other draw."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +23,9 @@ PURPOSES: Final = {
     "lemon": 10,
     "mistaken": 11,
     "again": 12,
+    "step factor": 13,
+    "node factor": 14,
+    "worker factor": 15,
 }
 
 _Words: TypeAlias = NDArray[np.uint32]
@@ -49,6 +52,13 @@ def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Ge
         states = _states(seed, replication, purpose, number // group, group, block)
         return _generator(states[number % group], *whole)
     return np.random.Generator(np.random.PCG64(_sequence(*whole)))
+
+
+def keyed(
+    seed: int, replication: int
+) -> Callable[[str, int], Callable[[int], np.random.Generator]]:
+    """The streams of a run: by purpose and number, block by block."""
+    return lambda purpose, number: lambda block: stream(seed, replication, purpose, number, block)
 
 
 def streams(

@@ -13,7 +13,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, check_sums, records
 from varsim.cluster.slowdown import windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
-from varsim.values.stream import stream, streams
+from varsim.values.stream import keyed, stream, streams
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -142,7 +142,7 @@ def _independent_blocks(
 
 
 def _blocks(law: Distribution, seed: int, replication: int, rank: int) -> Iterator[Floats]:
-    return law.blocks(rank, lambda block: stream(seed, replication, "compute", rank, block))
+    return law.together(rank, keyed(seed, replication))
 
 
 def _has_a_hash(law: Distribution) -> bool:

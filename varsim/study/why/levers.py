@@ -8,14 +8,12 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
-import numpy as np
-
 from varsim.cluster.overheads import OF_SERVERS, Overheads
 from varsim.scenario.training import Scenario
 from varsim.values.distribution import Constant
 from varsim.values.problem import TimingTask
 from varsim.values.schema import Model
-from varsim.values.stream import stream
+from varsim.values.stream import keyed
 from varsim.values.task import Problem, VariableSpec
 
 M = TypeVar("M", bound=Model)
@@ -81,11 +79,7 @@ def _no_variance(scenario: Scenario) -> Scenario | None:
     distribution = scenario.cluster.compute_distribution(scenario.workload)
     seen: set[float] = set()
     for rank in range(min(_workers(scenario), 8)):
-
-        def drawn(block: int, rank: int = rank) -> np.random.Generator:
-            return stream(scenario.seed, 0, "compute", rank, block)
-
-        seen.update(next(distribution.blocks(rank, drawn)).tolist())
+        seen.update(next(distribution.together(rank, keyed(scenario.seed, 0))).tolist())
     mean = distribution.expectation()
     if len(seen) == 1 or not math.isfinite(mean) or mean <= 0:
         return None
