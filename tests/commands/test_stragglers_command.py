@@ -55,6 +55,26 @@ def test_steps_that_a_worker_lacks_are_left_out(tmp_path: Path) -> None:
     assert "Left out: 2 times of steps that not all workers have." in invoke(file).stdout
 
 
+@pytest.mark.parametrize("steps", [1, 40])
+def test_equal_times_are_no_answer(tmp_path: Path, steps: int) -> None:
+    """Wall times of four ranks of DDP, one of which was made 200 ms slower."""
+    file = tmp_path / "steps.csv"
+    jitter = [0.4 * ((7 * step) % 5 - 2) for step in range(steps)]
+    ranks = "".join(f",worker_{rank}_ms" for rank in range(4))[1:]
+    rows = [f"{293.0 + j},{292.2 - j},{293.0 + j},{293.1 - j}\n" for j in jitter]
+    file.write_text(f"{ranks}\n{''.join(rows)}")
+    said = invoke(file).stdout
+
+    assert "equal times prove nothing about stragglers" in said
+    assert all(way in said for way in ("no_sync()", "a CUDA event", "torch.profiler"))
+    assert "Waiting for" not in said
+    assert "slowdown" not in said
+    found = json.loads(invoke(file, "--format", "json").stdout)
+    assert found["note"] in said
+    assert found["wasted_share"] is found["barrier_over_mean"] is found["one_backup"] is None
+    assert found["mean_seconds"] == pytest.approx(0.292825, rel=1e-3)
+
+
 def test_traces_of_a_profiler() -> None:
     ranks = [DATA / "kineto" / f"gloo_rank{rank}.json.gz" for rank in (0, 1)]
 

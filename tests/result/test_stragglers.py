@@ -2,6 +2,7 @@
 
 import csv
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.building import run, slow
 from varsim.report.stragglers import sentences
-from varsim.study.stragglers import compute_times, stragglers
+from varsim.study.stragglers import Table, compute_times, stragglers
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
 FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())
@@ -70,6 +71,64 @@ def test_equal_times_have_no_stragglers_and_no_correlation() -> None:
     assert found.slowdown == pytest.approx(1)
     assert found.autocorrelation == {}
     assert not any("Autocorrelation" in line for line in sentences(found))
+
+
+def test_the_barrier_of_independent_draws_is_the_mean_over_all_combinations() -> None:
+    for table in ([[1.0, 2.5, 2.0], [4.0, 1.0, 2.0], [3.0, 7.0, 2.0]], [[1.0, 1.0], [2.0, 3.0]]):
+        times = np.array(table)
+        every = [max(one) for one in product(*times.T.tolist())]
+
+        assert stragglers(times).independent == pytest.approx(np.mean(every) / times.mean())
+
+
+def common(apart: float, together: float, steps: int = 1000, workers: int = 8) -> Table:
+    """Steps of 100 ms that vary by so much in common, and apart."""
+    draws = np.random.default_rng(1)
+    logs = together * draws.standard_normal((steps, 1))
+    return 0.1 * np.exp(logs + apart * draws.standard_normal((steps, workers)))
+
+
+def test_workers_that_are_slow_together_are_told_from_independent_ones() -> None:
+    found, alone = stragglers(common(0.02, 0.2)), stragglers(common(0.2, 0.0))
+
+    assert (found.dependent, alone.dependent) == (True, False)
+    assert found.slowdown == pytest.approx(1.028, abs=0.002)
+    assert found.independent == pytest.approx(1.30, abs=0.02)
+    assert alone.independent == pytest.approx(alone.slowdown, rel=0.01)
+    assert any("slow together: drawn for each" in line for line in sentences(found))
+    assert not any("slow together" in line for line in sentences(alone))
+
+
+def test_one_worker_after_the_other_is_slow_in_turn() -> None:
+    found = stragglers(1 + np.eye(4)[np.arange(40) % 4])
+
+    # Always one of four takes twice as long; apart, none would in (3/4)^4 of the steps.
+    assert (found.slowdown, found.independent) == (
+        pytest.approx(2 / 1.25),
+        pytest.approx((2 - 0.75**4) / 1.25),
+    )
+    assert any("slow in turn" in line for line in sentences(found))
+
+
+def test_times_that_contain_the_barrier_are_equal() -> None:
+    draws = np.random.default_rng(2)
+
+    def walls(step: float, vary: float, late: float) -> Table:
+        """Steps between barriers, of clocks that are read late by so much."""
+        ends = late * draws.standard_normal((61, 4))
+        return step + vary * draws.standard_normal((60, 1)) + np.diff(ends, axis=0)
+
+    assert stragglers(np.array([[0.2930, 0.2922, 0.2930, 0.2931]])).equal
+    assert stragglers(walls(0.293, 0.003, 0.0008)).equal
+    # A spread of 1.4 %, but what is read late is taken back.
+    assert stragglers(walls(0.010, 0.001, 0.0001)).equal
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_computing_alone_is_not_as_equal(name: str) -> None:
+    assert not stragglers(recorded(name)).equal
+    assert not stragglers(common(0.02, 0.2)).equal
+    assert not stragglers(common(0.01, 0.0, steps=60, workers=2)).equal
 
 
 def test_the_compute_times_of_a_run_are_those_of_its_workers() -> None:

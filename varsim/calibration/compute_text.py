@@ -1,6 +1,7 @@
 """YAML of the fitted distribution of step times, with its goodness of fit as comments."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from varsim.calibration.steps import (
     Slow,
     WarmUp,
     dependence,
+    equal_times,
     fit_markov,
+    of_common_steps,
     slow_workers,
     thinned,
     warm_up,
 )
-from varsim.study.stragglers import SAMPLED, equal_to_previous
+from varsim.study.stragglers import SAMPLED, Stragglers, equal_to_previous
 from varsim.units import format_seconds, span
 
 _MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
@@ -49,14 +52,23 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     choice = choose(np.concatenate([np.array(row) for row in alike.values()]))
     similar = dependence(alike)
     comments = [*_described(table, rows), *_warned(warm, slow)]
+    steps = of_common_steps(table, 0 if warm is None else warm.steps)
+    if steps is not None and (note := equal_times(table, steps)):
+        comments += [f"  {line}" for line in wrap(note, 98)]
+        comments.append("  what follows takes waiting and communication for compute")
+    if steps is not None and steps.dependent:
+        comments += [*_dependent_workers(steps), *_compared(choice, drawn=False)]
+        together = {worker: column.tolist() for worker, column in enumerate(steps.table.T)}
+        given = table if len(together[0]) * len(together) == sum(map(len, rows.values())) else None
+        return _empirical(given, together, comments, beside, together, (), True, warm is not None)
     if similar is not None:
         found = fit_markov(alike)
         fits = found is not None and found.fits(similar)
-        comments += [*_dependent(rows, similar, found, fits), *_compared(choice, similar)]
+        comments += [*_dependent(rows, similar, found, fits), *_compared(choice, drawn=False)]
         if found is not None and fits:
             return ComputePart(tuple(comments), (*_markov_yaml(found), *_slower(slow)))
     else:
-        comments += _compared(choice, None)
+        comments += _compared(choice, drawn=True)
         if choice.best is not None:
             yaml = f"compute: {_law(choice.best.fit)}"
             return ComputePart(tuple(comments), (yaml, *_slower(slow)))
@@ -167,25 +179,37 @@ def _warned(warm: WarmUp | None, slow: Sequence[Slow]) -> list[str]:
     return lines
 
 
-def _compared(choice: Choice, similar: float | None) -> list[str]:
-    """Table of all families with AIC and quantile ratios.
+def _dependent_workers(steps: Stragglers) -> Iterator[str]:
+    """Comments on workers whose times in a step are not independent."""
+    measured, drawn = steps.slowdown, steps.independent
+    how, change = ("together", "longer") if measured < drawn else ("in turn", "shorter")
+    yield (
+        f"  workers are slow {how}: the slowest of a step takes {measured:.4g} times the mean; if "
+        f"each worker's times were drawn by themselves, {drawn:.4g}"
+    )
+    yield (
+        f"    a law of each worker's own makes a barrier {abs(drawn / measured - 1):.0%} {change}: "
+        "whole steps are played, in order"
+    )
+    yield "    (replay: resample draws whole steps; for more workers write kind: correlated)"
 
-    Where steps are `similar` to the one before, none is chosen.
-    """
+
+def _compared(choice: Choice, *, drawn: bool) -> list[str]:
+    """Table of all families with AIC and quantile ratios; where none is `drawn`, none is chosen."""
     names = "".join(f"{f'p{100 * p:g}':>9}" for p in SHARES)
     measured = "".join(f"{format_seconds(value):>9}" for value in choice.quantiles)
     lines = [f"  {'':<20}{'AIC':>11}{names}", f"  {'measured':<20}{'':>11}{measured}"]
     for one in choice.candidates:
         ratios = "".join(f"{ratio:>9.3f}" for ratio in one.ratios)
         aic = f"{one.fit.aic:>11.1f}" if np.isfinite(one.fit.aic) else f"{'-':>11}"
-        fate = "  chosen" if one is choice.best and similar is None else ""
+        fate = "  chosen" if one is choice.best and drawn else ""
         if one.refused:
             share, off = one.farthest
             fate = f"  refused: p{100 * share:g} is {off:.0%} off"
         lines.append(f"  {one.fit.kind:<20}{aic}{ratios}{fate}")
-    anew = "" if similar is None else ", if each step were drawn anew"
+    anew = "" if drawn else ", if each step were drawn anew"
     lines.insert(0, f"  by maximum likelihood{anew}; quantiles are fitted / measured:")
-    if choice.best is None and similar is None:
+    if choice.best is None and drawn:
         fine = any(not one.refused for one in choice.candidates)
         why = (
             f"fewer than {FEWEST} steps cannot tell families apart"
@@ -197,7 +221,7 @@ def _compared(choice: Choice, similar: float | None) -> list[str]:
 
 
 def _empirical(
-    table: StepTable,
+    table: StepTable | None,
     rows: Rows,
     comments: Sequence[str],
     beside: str | None,
@@ -206,11 +230,11 @@ def _empirical(
     in_order: bool,
     warm: bool,
 ) -> ComputePart:
-    """Empirical distribution: the table's own file, a new CSV beside the fragment, or inline."""
+    """Empirical distribution: the file of the table whose rows these are, a new CSV, or inline."""
     lines = list(comments)
     steps = sum(map(len, rows.values()))
     replay = "cycle" if in_order else "resample"
-    if table.file is not None and not warm and steps <= _MOST_PLAYED:
+    if table is not None and table.file is not None and not warm and steps <= _MOST_PLAYED:
         lines.append(f"  {table.file} has to be beside the scenario")
         distribution = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
         return ComputePart(tuple(lines), (distribution,))

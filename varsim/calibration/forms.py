@@ -296,7 +296,7 @@ def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTrace
             raise UnreadableError([f"{trace.source}: a step in which nothing is computed"])
     source = ", ".join(seen.values())
     recorded, notes = tuple(_recorded(traces)), tuple(_notes(traces, idle))
-    table = StepTable(source, {rank: rows[rank] for rank in sorted(rows)}, numbers)
+    table = StepTable(source, {rank: rows[rank] for rank in sorted(rows)}, numbers, alone=True)
     return CombinedTraces(table, tuple(_tables(traces, source)), notes, recorded)
 
 

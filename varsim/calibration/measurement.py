@@ -62,7 +62,7 @@ class StepTable(NamedTuple):
     """Times of steps (s), in order, by worker; numbered 0, 1, 2, ... or as the file has them.
 
     `numbers` are those of the steps. `file` is the file's name where varsim's law `trace` can read
-    it as it is.
+    it as it is. `alone`: what collectives took is left out, and with it waiting for others.
     """
 
     source: str
@@ -70,6 +70,7 @@ class StepTable(NamedTuple):
     numbers: dict[int, tuple[int, ...]]
     notes: tuple[str, ...] = ()
     file: str | None = None
+    alone: bool = False
 
     def of_worker(self, worker: int) -> Self:
         """A table of one worker, who is given another number."""

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.calibration.families import FEWEST, SHARES, WORST, Fit, Times, choose, rounded
-from varsim.study.stragglers import autocorrelation
+from varsim.calibration.measurement import StepTable
+from varsim.study.stragglers import Stragglers, autocorrelation, stragglers
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
 _MOST_WARM: Final = 0.1  # share of the steps that may be warm-up
@@ -20,6 +21,25 @@ _SLOW: Final = 1.05  # factor from which a worker is called slow
 _FEWEST: Final = 8  # steps of a worker whose median can be compared
 _SCORE: Final = 2.5758293035489004  # of a normal law: 99 % are within
 _DEPENDENT: Final = 0.2  # lag-1 autocorrelation from which a law that forgets misleads
+
+
+def of_common_steps(table: StepTable, first: int = 0) -> Stragglers | None:
+    """Statistics of the steps that all workers have, but for the `first`; None without any."""
+    rows = table.common()[first:]
+    return stragglers(np.array(rows)) if rows else None
+
+
+def equal_times(table: StepTable, found: Stragglers) -> str:
+    """Why times that are equal say nothing of stragglers; empty where they say something."""
+    if table.alone or not found.equal:
+        return ""
+    return (
+        "All workers take the same time in a step (coefficient of variation "
+        f"{100 * found.cv_within_step:.2g} %), as wall times that contain the barrier do, whoever "
+        "is slow: equal times prove nothing about stragglers. Measure each worker's time before "
+        "the collective: the backward pass within no_sync(), up to a CUDA event recorded before "
+        "the all-reduce, or with torch.profiler, whose traces (one per rank) are read without it."
+    )
 
 
 class Slow(NamedTuple):

@@ -34,33 +34,31 @@ def stragglers(
     How much longer a step that waits for all workers takes, whom it waits for, what one or two
     backup workers would save, and the device-hours that are spent waiting.
     """
-    import numpy as np
-
     if out is not None:
         from varsim.report.files.claim import check_target
 
         check_target(out, "stragglers")
     from varsim.calibration.forms import Options, read_files
     from varsim.calibration.measurement import UnreadableError
+    from varsim.calibration.steps import equal_times, of_common_steps
     from varsim.report.stragglers import report
-    from varsim.study.stragglers import stragglers as measured
 
     try:
         read = read_files(files, Options(unit=unit), lambda _: None)
         steps = read.steps
         if steps is None:
             raise UnreadableError([f"{files[0].name}: no step times; see varsim calibrate"])
-        common = steps.common()
-        if not common:
+        found = of_common_steps(steps)
+        if found is None:
             raise UnreadableError([f"{steps.source}: no step that all workers have"])
     except UnreadableError as error:
         for line in str(error).splitlines():
             complain(f"varsim: {line}")
         raise typer.Exit(USAGE) from None
-    found = measured(np.array(common))
     left = sum(map(len, steps.rows.values())) - found.table.size
     numbers = list(steps.rows)
-    told = report(found, steps.source, numbers, left, read.recorded)
+    note = equal_times(steps, found)
+    told = report(found, steps.source, numbers, left, read.recorded, note)
     tell(told, format, [])
     if out is not None:
         from varsim.report.files.keeping import put_report

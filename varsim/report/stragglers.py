@@ -2,34 +2,48 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from varsim.report.report import Figure, Report, Text
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.stragglers import ENOUGH, SAMPLED, Stragglers
 from varsim.units import format_seconds
 
+# What no times tell that contain the barrier.
+_OF_WAITING: Final = (
+    *("barrier_over_mean", "independent_barrier_over_mean", "slow_together", "worker_slowdowns"),
+    *("worker_shares_of_last", "one_backup", "two_backups", "device_hours_wasted", "wasted_share"),
+)
+
 
 def report(
-    found: Stragglers, source: str, numbers: Sequence[int], left: int, more: Sequence[str] = ()
+    found: Stragglers,
+    source: str,
+    numbers: Sequence[int],
+    left: int,
+    more: Sequence[str] = (),
+    note: str = "",
 ) -> Report:
     """What there is to tell of the times of these workers, and `more`.
 
-    `source`: where they are from; `left`: how many times were left out.
+    `source`: where they are from; `left`: how many times were left out; `note`: why they say
+    nothing of waiting, which is then left out.
     """
     from varsim.report.plots.stragglers import PLOT
 
-    lines = (*_lines(found, source, numbers, left), *more)
-    facts = partial(document, found, numbers, left)
+    lines = (*_lines(found, source, numbers, left, note), *more)
+    facts = partial(document, found, numbers, left, note)
     blocks = (Text(lines), Figure(PLOT, found))
     return Report("stragglers", source, lines, (), blocks, {}, facts=facts)
 
 
-def document(found: Stragglers, numbers: Sequence[int], left: int) -> dict[str, Any]:
-    """All numbers as plain data."""
+def document(
+    found: Stragglers, numbers: Sequence[int], left: int, note: str = ""
+) -> dict[str, Any]:
+    """All numbers as plain data; with a `note` those of waiting are None."""
     steps, workers = found.table.shape
     backups = [each._asdict() for each in found.backups]
-    return {
+    whole = {
         "made_by": MADE_BY,
         "kind": "stragglers",
         "workers": workers,
@@ -39,6 +53,8 @@ def document(found: Stragglers, numbers: Sequence[int], left: int) -> dict[str, 
         "mean_seconds": found.mean,
         "barrier_mean_seconds": found.barrier_mean,
         "barrier_over_mean": found.slowdown,
+        "independent_barrier_over_mean": found.independent,
+        "slow_together": found.dependent and found.slowdown < found.independent,
         "sum_of_barriers_seconds": found.barrier_mean * steps,
         "worker_means": list(found.worker_means),
         "worker_slowdowns": list(found.worker_slowdowns),
@@ -52,9 +68,12 @@ def document(found: Stragglers, numbers: Sequence[int], left: int) -> dict[str, 
         "autocorrelation": {str(lag): value for lag, value in found.autocorrelation.items()},
         "share_equal_to_previous": found.equal_to_previous,
     }
+    return {**whole, **dict.fromkeys(_OF_WAITING), "note": note} if note else whole
 
 
-def _lines(found: Stragglers, source: str, numbers: Sequence[int], left: int) -> Iterator[str]:
+def _lines(
+    found: Stragglers, source: str, numbers: Sequence[int], left: int, note: str
+) -> Iterator[str]:
     steps, workers = found.table.shape
     yield (
         f"{source}: {workers} worker{'s' * (workers > 1)}, {steps:,} steps, "
@@ -62,6 +81,9 @@ def _lines(found: Stragglers, source: str, numbers: Sequence[int], left: int) ->
     )
     if left:
         yield f"Left out: {left:,} times of steps that not all workers have."
+    if note:
+        yield note
+        return
     yield from sentences(found)
     if workers > 1:
         yield ""
@@ -88,6 +110,14 @@ def sentences(found: Stragglers) -> Iterator[str]:
         f"{hours:.3g} device-hours (one device a worker) are spent waiting: "
         f"{found.wasted / 3600:.3g}."
     )
+    if found.dependent:
+        how = "together" if found.slowdown < found.independent else "in turn"
+        yield (
+            f"Workers are slow {how}: drawn for each worker by itself, the same times would make "
+            f"that {found.independent:.4g} times the mean. Play whole steps in a scenario (kind: "
+            "trace, replay: cycle): with a law of each worker's own, what backups or asynchrony "
+            "save is wrong."
+        )
     for count, backup in enumerate(found.backups, start=1):
         who = "one worker" if count == 1 else f"{count} workers"
         yield (

@@ -4,8 +4,20 @@ x[t, w] is the time of step t on worker w. Definitions: barrier over mean is the
 over the mean of x, the slowdown against workers that all take the mean (of ideal times as Lin et
 al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025, define
 theirs: without pipeline stages and communication).
+
+Workers that are slow together: the barrier is held against that of the same times, drawn for each
+worker by itself, exactly: of independent times the product of the workers' distributions of x is
+that of the largest. Steps that are long for all alike make the former smaller.
+
+Times that contain the barrier, as wall times of ranks of DDP do, are equal whoever is slow, and
+prove nothing. They are told by either of two signs. The spread within a step is below SAME, half of
+what the steps of one healthy GPU alone vary by (DEVICE_SIGMA), which is less than independent
+workers show. Or what a worker takes beyond the step's mean is taken back in its next step: between
+two barriers a clock that is read late lengthens one step by what it shortens the next, which gives
+a correlation of -1/2, where independent steps have none.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -22,7 +34,11 @@ Table = NDArray[np.float64]
 LAGS: Final = (1, 2, 3, 5, 10)
 SAMPLED: Final = 0.2  # share of times equal to the one before, from which steps were sampled
 ENOUGH: Final = 20  # steps from which something may be usual
+TOGETHER: Final = 0.05  # of the barrier of independent draws, from which a difference matters
+SAME: Final = 0.005  # spread within a step below which times are equal
 _FEWEST: Final = 3
+_TAKEN_BACK: Final = -0.35  # lag-1 correlation within steps below which their ends are common
+_MOST_EQUAL: Final = (1.01, 1.05)  # barrier over mean up to which either sign is believed
 _EQUAL: Final = 1e-9  # relative; times that differ by less are equal
 
 
@@ -64,6 +80,43 @@ class Stragglers(NamedTuple):
     def wasted_share(self) -> float:
         """Share of all workers' time that they wait for the last of a step."""
         return 1 - 1 / self.slowdown
+
+    @property
+    def independent(self) -> float:
+        """`slowdown` of the same times, if each worker's were drawn by themselves."""
+        steps, workers = self.table.shape
+        order = np.argsort(self.table.ravel(), kind="stable")
+        ranks = np.argsort(np.argsort(self.table, axis=0, kind="stable"), axis=0)
+        place = ranks.ravel()[order]  # of each time among its worker's, the shortest first
+        growth = np.where(place == 0, -np.log(steps), np.log1p(1 / np.maximum(place, 1)))
+        all_begun = np.cumsum(place == 0) == workers
+        below = np.where(all_begun, np.exp(np.cumsum(growth)), 0.0)
+        return float(self.table.ravel()[order] @ np.diff(below, prepend=0.0)) / self.mean
+
+    @property
+    def dependent(self) -> bool:
+        """Whether a barrier of independent draws is another, by more than two standard errors."""
+        error = float(self.table.max(axis=1).std()) / self.mean / math.sqrt(len(self.table))
+        expected = self.independent
+        return abs(self.slowdown - expected) > max(TOGETHER * expected, 2 * error)
+
+    @property
+    def equal(self) -> bool:
+        """Whether the workers' times are as equal as wall times that contain the barrier."""
+        steps, workers = self.table.shape
+        if workers < 2:
+            return False
+        apart = self.table - self.table.mean(axis=1, keepdims=True)
+        # Of a median: that of chi squared, by Wilson and Hilferty.
+        share = (1 - 2 / (9 * (workers - 1))) ** 3
+        variance = float(np.median(apart.var(axis=1, ddof=1) / self.table.mean(axis=1) ** 2))
+        apart -= apart.mean(axis=0)
+        whole = float((apart**2).sum())
+        next_one = float((apart[1:] * apart[:-1]).sum()) / whole if whole else 0.0
+        same, back = _MOST_EQUAL
+        return (self.slowdown <= same and variance < share * SAME**2) or (
+            steps >= ENOUGH and self.slowdown <= back and next_one < _TAKEN_BACK
+        )
 
 
 def stragglers(table: Table) -> Stragglers:
