@@ -154,3 +154,8 @@ def test_only_workers_have_it_and_nodes_have_one_size() -> None:
         scenario(example("on_write"), cluster={"workers": 8, "compute": law}, network=nodes)
     with pytest.raises(ValidationError, match="no use here"):
         scenario(example("none"), cluster={"server_update": {"time": correlated(step=0.1)}})
+
+
+def test_it_reads_back_as_itself() -> None:
+    one = ADAPTER.validate_python(correlated(step=0.2, worker=0.1))
+    assert ADAPTER.validate_json(ADAPTER.dump_json(one), context={"text": True}) == one
