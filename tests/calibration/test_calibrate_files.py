@@ -195,7 +195,9 @@ class TestCompute:
 
     def test_what_no_family_meets_is_played_from_the_file(self) -> None:
         lines = [
-            f"{w},{0.1 + 1e-5 * s + 0.4 * (s % 37 == 0):.6f}" for w in (0, 1) for s in range(500)
+            f"{w},{0.1 + 1e-5 * s + 0.4 * ((s + 18 * w) % 37 == 0):.6f}"
+            for w in (0, 1)
+            for s in range(500)
         ]
         Path("steps.csv").write_text("worker,seconds\n" + "\n".join(lines) + "\n")
         text = printed("steps.csv")
