@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from building import run
-from statistical import step_times
 
+from tests.building import run
+from tests.statistical import step_times
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.fragment import calibrate
 from varsim.calibration.measurement import StepTable

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same, example, run, scenario
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
-from statistical import assert_mean, harmonic, step_times
 
+from tests.building import assert_same, example, run, scenario
+from tests.statistical import assert_mean, harmonic, step_times
 from varsim.study.engine import flat_run, reason_against
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
