@@ -69,9 +69,9 @@ def main(
     """Hold varsim against theory and measurements.
 
     Without options all of it: closed forms, other simulators, published measurements, training
-    across slow links, interruptions of large jobs, recorded runs, identities. Ends with 3 where a
-    bound is missed, but for random points of closed forms, each held against its 99 % interval, of
-    which one in a hundred misses by chance: as long as no more than one in fifty does.
+    across slow links, interruptions of large jobs, recorded faults and runs, identities. Ends with
+    3 where a bound is missed, but for random points of closed forms, each held against its 99 %
+    interval, of which one in a hundred misses by chance: as long as no more than one in fifty does.
     """
     if scenario is not None and not equivalences:
         raise typer.BadParameter("--scenario goes with --equivalences")

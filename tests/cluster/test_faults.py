@@ -15,6 +15,8 @@ from varsim.cluster.recovery import RandomFailures, Spares
 from varsim.cluster.striking import Strike, Strikes
 from varsim.cluster.trace import Attempt
 from varsim.report.words.failures import described
+from varsim.scenario.loading import load_text
+from varsim.scenario.writing import dump_scenario
 
 DAY = 86_400.0
 SOURCE: dict[str, Any] = {"domain": "worker", "mtbf": 100.0, "repair": 5.0}
@@ -99,6 +101,13 @@ def test_a_table_of_servers_and_days_is_read_as_it_is(tmp_path: Path) -> None:
     assert read(STEPFUN + lines, tmp_path, domain="node").domains == ("node",)
     later = read(STEPFUN + lines, tmp_path, since=1.75 * DAY)
     assert later.played == ((0.25 * DAY, "worker", 3, np.inf),)
+
+
+def test_a_fault_that_is_not_over_is_written_as_it_is_read() -> None:
+    recorded = {"failures": ((10.0, "worker", 0, 40.0), (20.0, "worker", 1, None))}
+    made = scenario({"kind": "on_write"}, failures={"horizon": 100.0, "recorded": recorded})
+
+    assert load_text(dump_scenario(made)) == made
 
 
 def test_seconds_may_have_ends_too(tmp_path: Path) -> None:

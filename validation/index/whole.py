@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from validation import interruptions, outer
+from validation import faults, interruptions, outer
 from validation.finding import Finding
 from validation.index.section import Section
 from validation.matching import matches
@@ -149,6 +149,7 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             interruptions.BOUND,
             _interruptions(asked, said),
         ),
+        Section("faults", "Recorded faults", faults.ABOUT, faults.BOUND, _faults(asked, said)),
         Section(
             "measured_runs",
             "Measured runs",
@@ -197,6 +198,13 @@ def _interruptions(asked: Asked, said: Said) -> list[Finding]:
     said("interruptions of large jobs")
     found = interruptions.findings()
     return [one for one in found if matches(asked.only, one.group, one.name)]
+
+
+def _faults(asked: Asked, said: Said) -> list[Finding]:
+    if not asked.interruptions or not matches(asked.only, faults.GROUP):
+        return []
+    said("recorded faults")
+    return faults.findings()
 
 
 def _measured(comparison: Comparison | None, only: str | None) -> list[Finding]:

@@ -71,7 +71,7 @@ def flow(value: object) -> str:
         return value
     if isinstance(value, str):
         return '"' + "".join(map(_escaped, value)) + '"'
-    return repr(value)
+    return "null" if value is None else repr(value)
 
 
 def _needs_quotes(text: str) -> bool:
