@@ -14,7 +14,7 @@ from validation.index.whole import published as published_findings
 from validation.index.words import error_of, left_out, number, sentence
 from validation.matching import matches
 from validation.points.point import Point, PointFileError, bundled_points, read_points
-from validation.published import PublishedFileError
+from validation.published import PublishedFileError, presets
 from varsim.calibration.recorded.comparison import Comparison, compare
 from varsim.calibration.recorded.runs import computes
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE, Group, complain, write
@@ -134,6 +134,8 @@ def validate(wanted: Wanted) -> None:
             write(f"measured runs: {write_measured(wanted.command, whole.comparison, directory)}")
         page = validation_report.write(whole.sections, directory, wanted.command)
         write(f"report: {page}")
+    if wanted.everything and wanted.only is None:
+        write(f"errors of presets: {presets.write()}")
     if wrong := [one for section in whole.sections for one in broken(section)]:
         complain(f"varsim: {len(wrong)} lines miss their bound")
         raise typer.Exit(OUT_OF_BOUNDS)

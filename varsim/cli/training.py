@@ -65,6 +65,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
     from varsim.report.words.memory import memory
     from varsim.report.words.scenario import beginnings, describe, step
+    from varsim.report.words.unsaid import of_check
     from varsim.study.amount import gradients
     from varsim.study.beginning import EVENTS, begin, rates
 
@@ -76,7 +77,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
         write_prose(line, 4)
-    for said in (*memory(scenario, always=True), *cautions(scenario)):
+    for said in (*memory(scenario, always=True), *of_check(scenario), *cautions(scenario)):
         write_prose(f"\n{said}")
     if guessed(scenario):
         write_prose(two_points(scenario))

@@ -14,6 +14,7 @@ from varsim.report.words.caution import cautions
 from varsim.report.words.chain import chain
 from varsim.report.words.memory import misfit
 from varsim.report.words.names import title
+from varsim.report.words.unsaid import without_overlap
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -146,7 +147,9 @@ def notes(why: "Why") -> list[str]:
     )
     large = filter(None, [misfit(why.scenario)])
     told = [words.looked_at(why), words.idle_note(why.idle), *large]
-    return [first, *told, *cautions(why.scenario)]
+    gains = {account.label: account.gain("overlap") for account in why.accounts}
+    faster = {label: one.speedup.mean for label, one in gains.items() if one is not None}
+    return [first, *told, *without_overlap(why.scenario, faster), *cautions(why.scenario)]
 
 
 def parts(accounts: "list[Account]") -> Table:

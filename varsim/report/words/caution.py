@@ -14,6 +14,7 @@ from varsim.strategies import Strategy
 from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds
+from varsim.values import presets
 
 if TYPE_CHECKING:
     from varsim.cluster.trace import Trace
@@ -33,7 +34,7 @@ _SETTLED: Final = 1.1
 def cautions(scenario: Scenario) -> list[str]:
     """What misleads, a sentence each; mostly nothing."""
     every = (
-        *(marching(scenario), guessed(scenario), contradicted(scenario)),
+        *(marching(scenario), guessed(scenario), contradicted(scenario), from_presets(scenario)),
         *in_vain(scenario),
         *new_at_first(scenario),
     )
@@ -82,6 +83,29 @@ def two_points(scenario: Scenario) -> str:
         low, high = map(digits, device.within)
         known = f": judging by measurements, it may be {low} to {high} times as fast."
     return f"Half and one and a half times that speed are examples, not bounds{known}"
+
+
+def from_presets(scenario: Scenario) -> str:
+    """How far published jobs are off, where nothing was measured on this cluster; else empty.
+
+    Of all-reduces alone: nothing like it is known of parameter servers.
+    """
+    cluster, device = scenario.cluster, scenario.cluster.device
+    reduced = [one for one in scenario.strategies if one.sends[:2] == ("gradients", "workers")]
+    known = device is not None and device.preset is not None and device.efficiency is None
+    own = cluster.overheads or cluster.overlap_pace or cluster.server_update
+    if not (reduced and known) or own or cluster.network.preset is None:
+        return ""
+    errors = presets.preset_errors()
+    told = ", ".join(f"{model} {100 * error:+.0f} %" for model, error in errors.items())
+    return (
+        "From presets alone: nothing here was measured on this cluster. Published all-reduce jobs "
+        f"of 256 and 512 GPUs are off by so much in throughput: {told}; ± is chance alone."
+    )
+
+
+# What measurements say of a scenario.
+MEASURED: Final = (contradicted, from_presets)
 
 
 def as_read(strategy: Strategy) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from varsim.cluster.topology.nodes import Nodes
-from varsim.report.words import life, rates, work
+from varsim.report.words import life, rates, unsaid, work
 from varsim.report.words.answer import deadlocked
 from varsim.report.words.caution import (
+    MEASURED,
     as_read,
     at_other_speeds,
-    contradicted,
     guessed,
     in_vain,
     marching,
@@ -55,6 +55,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     found += work.notes(result)
     found += work.whole_rounds(result)
     found += work.dropped_outside(result)
+    found += unsaid.of_run(result)
     found += memory(result.scenario)
     found += _hidden(result)
     found += _dropped(result)
@@ -114,7 +115,8 @@ def _of_neighbours(result: "Result") -> list["Strategy"]:
 
 def _compute(result: "Result") -> Iterator[str]:
     """What misleads about compute times."""
-    yield from filter(None, [marching(result.scenario), contradicted(result.scenario)])
+    every = (marching, *MEASURED)
+    yield from filter(None, [caution(result.scenario) for caution in every])
     yield from in_vain(result.scenario)
     yield from unsettled(result)
     if said := guessed(result.scenario):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from varsim.cluster.recovery import in_run
-from varsim.report.words.caution import SPEED_WORDS, contradicted, guess_again, guess_said, once
+from varsim.report.words.caution import MEASURED, SPEED_WORDS, guess_again, guess_said, once
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, lasting, plus_minus, time
@@ -114,7 +114,7 @@ def notes(plan: Plan) -> list[str]:
     """What a reader must know besides."""
     best = plan.found.answer
     asked = plan.question.base if best is None else best.cell.scenario
-    lines = [*_short(plan), *_rates(plan), *filter(None, [contradicted(asked), misfit(asked)])]
+    lines = [*_short(plan), *_rates(plan), *filter(None, (f(asked) for f in (*MEASURED, misfit)))]
     lines += left_out(plan.too_large)
     for one, check in plan.found.rejected[:3]:
         worst = max(check.missed, key=_gap, default=None)

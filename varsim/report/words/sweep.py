@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
-from varsim.report.words.caution import contradicted, guessed, in_vain, marching, to_the_ns
+from varsim.report.words.caution import MEASURED, guessed, in_vain, marching, to_the_ns
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import (
@@ -104,7 +104,7 @@ def notes(table: Table) -> list[str]:
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
     points = table.sweep.points
-    every = (marching, guessed, contradicted, misfit, lambda one: " ".join(in_vain(one)))
+    every = (marching, guessed, *MEASURED, misfit, lambda one: " ".join(in_vain(one)))
     for caution in every:
         said = [text for point in points if (text := caution(point.scenario))]
         if said:

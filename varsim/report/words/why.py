@@ -40,6 +40,7 @@ _WHAT_IF: Final = {
     "bandwidth": "with infinite bandwidth everywhere",
     "links": "with infinite bandwidth everywhere but at the servers' ports",
     "latency": "without latency",
+    "overlap": "with overlap: true",
     "stragglers": "without stragglers",
     "variance": "if every step took its mean",
     "compute": "with instant compute",
@@ -191,7 +192,7 @@ def overlap(account: Account) -> str:
     single = [
         base - gain.step_time.mean
         for gain in account.gains
-        if gain.key not in ("compute", "links") and not math.isnan(gain.step_time.mean)
+        if gain.key not in ("compute", "links", "overlap") and not math.isnan(gain.step_time.mean)
     ]
     saved, alone = base - account.together.step_time.mean, math.fsum(single)
     text = (

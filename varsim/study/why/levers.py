@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
 from varsim.cluster.overheads import OF_SERVERS, Overheads
+from varsim.cluster.recovery import in_run
 from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
 from varsim.values.distribution import Constant
 from varsim.values.problem import TimingTask
 from varsim.values.schema import Model
@@ -45,6 +47,13 @@ def alone(scenario: Scenario, index: int) -> Scenario:
     """The scenario of one of its strategies, on the cluster that this one has."""
     only = scenario.with_only((scenario.strategies[index],))
     strategy = only.strategies[0]
+    if _can_overlap(strategy):  # what counts only then is not forgotten
+        only = only.model_copy(
+            update={
+                "cluster": _with(only.cluster, backward_share=scenario.cluster.backward_share),
+                "workload": _with(only.workload, layers=scenario.workload.layers),
+            }
+        )
     if strategy.on is None:
         return only
     cluster = only.cluster_of(strategy)
@@ -149,6 +158,27 @@ def _instant_compute(scenario: Scenario) -> Scenario | None:
     return _on(scenario, device=None, compute=Constant(value=NO_TIME), optimizer_time=None)
 
 
+def overlapped(scenario: Scenario) -> Scenario | None:
+    """With gradients all-reduced in the backward pass; None where they are, or cannot be."""
+    strategy, cluster = scenario.strategies[0], scenario.cluster
+    if not _can_overlap(strategy) or strategy.workers(cluster) == 1:
+        return None
+    try:
+        changed = type(strategy).model_validate({**dict(strategy), "overlap": True})
+        changed.check(cluster)
+        changed.check_workload(scenario.workload)
+        changed.check_events((*scenario.events, *in_run(scenario.failures)))
+    except ValueError:
+        return None
+    return scenario.model_copy(update={"strategies": (changed,)})
+
+
+def _can_overlap(strategy: Strategy) -> bool:
+    """Whether workers with copies of their own add gradients up once all are computed."""
+    could = "overlap" in type(strategy).model_fields and not strategy.overlaps
+    return could and strategy.updates_copies and strategy.sends.what == "gradients"
+
+
 # First what can be bought or configured away, outermost first; what is left in the end is compute.
 LEVERS: Final = (
     Lever("deaths", "nobody dies", "deaths and restarts", _no_deaths),
@@ -159,6 +189,7 @@ LEVERS: Final = (
     Lever("bandwidth", "infinite bandwidth everywhere", "bandwidth", _infinite_bandwidth),
     Lever("links", "infinite but at servers' ports", "", _infinite_but_for_ports, has_part=False),
     Lever("latency", "no latency", "latency", _no_latency),
+    Lever("overlap", "overlap: true", "", overlapped, has_part=False),
     Lever("stragglers", "no stragglers", "stragglers", _no_stragglers),
     Lever("variance", "no variance", "varying compute times", _no_variance),
     Lever("compute", "instant compute", "mean compute", _instant_compute),

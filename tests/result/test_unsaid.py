@@ -1,0 +1,108 @@
+"""What a scenario leaves unsaid is told where it matters, with the key to write."""
+
+from typing import Any
+
+import pytest
+from building import scenario
+
+from varsim.report.why import notes as of_why
+from varsim.report.words.unsaid import of_check
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import simulate
+from varsim.study.unsaid import optimizer_time, overlap_gains
+from varsim.study.why.account import why
+from varsim.study.why.levers import alone
+
+# Two ranks reduce 32 MB: half of it there and back, 32 ms at 1 GB/s, in 4 layers. Of 96 ms of
+# computing the backward pass is 64 ms, of which a layer takes 16 ms.
+LAYERS = tuple({"backward": 1.0, "size": 8e6} for _ in range(4))
+DDP = "PyTorch's DDP all-reduces buckets during the backward pass"
+
+
+def comparison(**changes: Any) -> Scenario:
+    settings: dict[str, Any] = {
+        "cluster": {"workers": 2, "compute": {"kind": "constant", "value": 0.096}},
+        "network": {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"},
+        "workload": {"batch_size": 1, "optimizer": None, "layers": LAYERS},
+        "problem": {"kind": "timing"},
+        "stop": {"global_steps": 30},
+        "strategies": ({"kind": "on_write"}, {"kind": "on_write", "name": "ddp", "overlap": True}),
+    }
+    return scenario({"kind": "on_write"}, **{**settings, **changes})
+
+
+def mirrored(index: int = 0, **changes: Any) -> Scenario:
+    """One of the two alone: nothing is forgotten that would count with overlap."""
+    return alone(comparison(**changes), index)
+
+
+def on_device(batch_size: int, **device: Any) -> Scenario:
+    device = {"preset": "a100_sxm_80gb", "efficiency": 0.4, **device}
+    return scenario(
+        {"kind": "on_write"},
+        cluster={"workers": 8, "compute": None, "device": device},
+        network={"bandwidth": 1e11, "latency": 1e-5},
+        workload={"batch_size": batch_size, "model": "bert_large", "optimizer": {"kind": "adam"}},
+        problem={"kind": "timing"},
+        stop={"global_steps": 30},
+    )
+
+
+class TestOverlap:
+    def test_a_run_says_what_ddp_would_gain(self) -> None:
+        # The first bucket, of 1 MiB or more, is the last layer: 8 ms, hidden. The three others are
+        # the second, 24 ms once the backward pass has ended: 128 ms a step become 120 ms.
+        made = mirrored()
+        (gain,) = overlap_gains(made).values()
+        assert gain == pytest.approx(128 / 120)
+        said = [note for note in simulate(made).notes if note.startswith(DDP)]
+        assert said == [
+            f"{DDP}; here gradients wait for its end. With overlap: true (in strategies): mirrored "
+            f"all-reduce (on_write) {gain:.2f} times as fast."
+        ]
+
+    def test_it_is_what_the_run_with_overlap_makes(self) -> None:
+        made = mirrored()
+        both = comparison()
+        result = simulate(both)
+        (gain,) = overlap_gains(made).values()
+        measured = (
+            result.estimate("ddp", "examples_per_s").mean
+            / result.estimate("on_write", "examples_per_s").mean
+        )
+        assert gain == pytest.approx(measured, rel=1e-9)
+        assert not any(DDP in note for note in result.notes), "a strategy beside it shows it"
+
+    def test_check_and_explain_say_the_same(self) -> None:
+        made = mirrored()
+        (checked,) = of_check(made)
+        found = why(made)
+        assert checked in of_why(found)
+        gain = found.accounts[0].gain("overlap")
+        assert gain is not None
+        assert gain.speedup.mean == pytest.approx(overlap_gains(made)["on_write"])
+
+    def test_nothing_where_it_does_not_matter_or_is_impossible(self) -> None:
+        fast = mirrored(network={"bandwidth": 1e11, "latency": 0.0, "sharing": "first_come"})
+        assert overlap_gains(fast)["on_write"] < 1.02
+        assert list(of_check(fast)) == []
+        assert not any(DDP in note for note in simulate(fast).notes)
+        assert overlap_gains(mirrored(1)) == {}
+        assert overlap_gains(scenario({"kind": "none"})) == {}
+
+
+class TestSigma:
+    def test_check_says_what_shared_clusters_would_cost(self) -> None:
+        # The largest of 8 lognormals is about 1.42 sigma above their mean.
+        (said,) = (note for note in of_check(on_device(64)) if "sigma" in note)
+        assert said.startswith("Step times vary by cluster.device.sigma 0.01")
+        assert not any("sigma" in note for note in of_check(on_device(64, sigma=0.05)))
+
+
+class TestOptimizer:
+    def test_check_says_what_an_update_takes_where_flops_are_all_that_is_known(self) -> None:
+        # A parameter: gradient, value and 2 slots read, value and slots written, 28 bytes.
+        made = on_device(2)
+        number = made.workload.size() / 4
+        assert optimizer_time(made) == pytest.approx(28 * number / 2e12)
+        assert any("cluster.optimizer_time: " in note for note in of_check(made))

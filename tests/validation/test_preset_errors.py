@@ -1,0 +1,45 @@
+"""Answers from presets alone carry what published jobs were off by."""
+
+from typing import Any
+
+import pytest
+from building import scenario
+
+from validation.published import presets as measured
+from varsim.report.words.caution import from_presets
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import simulate
+from varsim.values.presets import preset_errors
+
+
+def made(kind: str = "on_write", network: dict[str, Any] | None = None, **device: Any) -> Scenario:
+    strategy = {"kind": kind}
+    return scenario(
+        strategy,
+        cluster={"workers": 4, "compute": None, "device": {"preset": "p100_sxm2", **device}},
+        network=network or {"preset": "25gbe", "latency": 1e-5},
+        workload={"batch_size": 64, "model": "vgg16", "optimizer": None},
+        problem={"kind": "timing"},
+    )
+
+
+def test_a_run_from_presets_alone_says_what_validation_found() -> None:
+    said = (
+        "From presets alone: nothing here was measured on this cluster. Published all-reduce jobs "
+        "of 256 and 512 GPUs are off by so much in throughput: inception_v3 +6 %, resnet101 +6 %, "
+        "vgg16 +16 %, resnet50 +8 %; ± is chance alone."
+    )
+    assert said in simulate(made()).notes
+
+
+def test_what_was_measured_or_is_of_another_kind_says_nothing() -> None:
+    assert from_presets(made())
+    assert not from_presets(made("none"))
+    assert not from_presets(made(efficiency=0.3))
+    assert not from_presets(made(network={"bandwidth": 1e9, "latency": 1e-5}))
+
+
+@pytest.mark.slow
+def test_the_table_is_what_validation_computes() -> None:
+    assert measured.TABLE.read_text(encoding="utf-8") == measured.table()
+    assert len(preset_errors()) == len(measured.JOBS)

@@ -1,0 +1,90 @@
+"""Remarks on what a scenario leaves unsaid, where that matters."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from varsim.cluster.accelerator import DEVICE_SIGMA
+from varsim.report.words.names import mention
+from varsim.report.words.phrases import digits, joined
+from varsim.report.words.resources import percent
+from varsim.scenario.training import Scenario
+from varsim.study.unsaid import (
+    SHARED_SIGMAS,
+    optimizer_gains,
+    optimizer_time,
+    overlap_gains,
+    sigma_gains,
+)
+from varsim.units import format_seconds
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+# Overlap is worth a word from so much more throughput on, what is a guess from so much less.
+_MATTERS: Final = 0.02
+_MUCH: Final = 0.05
+
+
+def without_overlap(scenario: Scenario, gains: Mapping[str, float]) -> Iterator[str]:
+    """Whose gradients wait for the end of the backward pass, and what DDP gains there.
+
+    Nothing where a strategy beside them shows it.
+    """
+    if any(one.overlaps and one.updates_copies for one in scenario.strategies):
+        return
+    said = [
+        f"{mention(scenario, label)} {digits(gain)} times as fast"
+        for label, gain in gains.items()
+        if gain > 1 + _MATTERS
+    ]
+    if said:
+        yield (
+            "PyTorch's DDP all-reduces buckets during the backward pass; here gradients wait for "
+            f"its end. With overlap: true (in strategies): {', '.join(said)}."
+        )
+
+
+def of_run(result: "Result") -> Iterator[str]:
+    """The same of a run, by short ones; only where workers sent for long enough to gain by it."""
+    sent = {name: result.estimate(name, "share_write").mean for name in result.compared}
+    if any(share > _MATTERS for share in sent.values()):
+        gains = overlap_gains(result.scenario)
+        yield from without_overlap(
+            result.scenario, {name: gain for name, gain in gains.items() if name in sent}
+        )
+
+
+def of_check(scenario: Scenario) -> Iterator[str]:
+    """All that is unsaid and matters."""
+    yield from without_overlap(scenario, overlap_gains(scenario))
+    spread = sigma_gains(scenario)
+    hit = [
+        label
+        for label in [one.label for one in scenario.strategies]
+        if any(gains.get(label, 1.0) < 1 - _MUCH for gains in spread.values())
+    ]
+    if hit:
+        said = [
+            f"{mention(scenario, label)} "
+            + " and ".join(
+                f"{percent(1 - gains[label])}" for gains in spread.values() if label in gains
+            )
+            for label in hit
+        ]
+        sigmas = joined([f"{sigma:g}" for sigma in SHARED_SIGMAS])
+        yield (
+            f"Step times vary by cluster.device.sigma {DEVICE_SIGMA:g}, as of GPUs that nobody "
+            f"shares. With {sigmas}, as on shared clusters, throughput is lower: {', '.join(said)}."
+        )
+    slower = [
+        f"{mention(scenario, label)} {percent(1 - gain)}"
+        for label, gain in optimizer_gains(scenario).items()
+        if gain < 1 - _MUCH
+    ]
+    if slower:
+        time = format_seconds(float(f"{optimizer_time(scenario):.2g}"))
+        yield (
+            "The optimizer takes no time here. Reading and writing what it updates takes "
+            f"cluster.optimizer_time: {time} at least, with which throughput is lower: "
+            f"{', '.join(slower)}."
+        )
