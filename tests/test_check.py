@@ -322,9 +322,9 @@ class TestCommand:
             "  sync PS (sync_replicas)         218 ms a step (mean of 21 updates): compute 51 %, "
             "token 19 %, write 15 %, rest 15 %",
             "",
-            "PyTorch's DDP all-reduces buckets during the backward pass; here gradients wait for its "
-            "end. With overlap: true (in strategies): mirrored all-reduce (on_write) 1.21 times as "
-            "fast.",
+            "PyTorch's DDP all-reduces buckets during the backward pass; here gradients wait for "
+            "its end. With overlap: true (in strategies): mirrored all-reduce (on_write) 1.21 "
+            "times as fast.",
             "",
             "Running it computes about 28,426 gradients.",
         ]
