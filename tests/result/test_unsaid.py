@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from varsim.report.why import notes as of_why
 from varsim.report.words.unsaid import of_check
 from varsim.scenario.training import Scenario

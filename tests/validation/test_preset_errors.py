@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from building import scenario
 
+from tests.building import scenario
 from validation.published import presets as measured
 from varsim.report.words.caution import from_presets
 from varsim.scenario.training import Scenario
