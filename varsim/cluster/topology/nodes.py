@@ -140,7 +140,7 @@ class NodeRouting(Routing):
         cards = dict[int, set[int]]()
         for place in places:
             cards.setdefault(place.machine, set()).add(self._card_of(place))
-        rings = min(map(len, cards.values()))
+        rings = min(map(len, cards.values()), default=1)
         if rings == 1 or len(cards) == 1:
             return self.route
 
