@@ -62,13 +62,6 @@ class TestRun:
         assert (small.parent / "reports" / "small" / "report.html").stat().st_size > 1000
         assert result.stderr == ""
 
-    def test_prints_the_answer_of_the_result(self, small: Path, run: Run) -> None:
-        from varsim.report.files.save import load_result
-
-        result = run("run", small, "--out", "there")
-        for sentence in load_result(small.parent / "there").answer().splitlines():
-            assert sentence in result.stdout
-
     def test_who_stands_still_is_told_when_all_is_written(self, small: Path, run: Run) -> None:
         kill = "--set", "events=[{at: 500 ms, kill: {worker: 1}}]"
         result = run("run", small, *kill)
@@ -295,35 +288,21 @@ def test_version_names_what_decides_a_result(run: Run) -> None:
     assert run("--version").exit_code == 0
 
 
-class TestPlot:
-    def test_draws_what_was_left_out(self, small: Path, run: Run) -> None:
-        run("run", small)
+class TestARunAgain:
+    def test_a_run_is_a_function_of_its_scenario_file(self, small: Path, run: Run) -> None:
         report = small.parent / "reports" / "small"
+        run("run", small)
         before = {path.name: path.read_bytes() for path in report.iterdir()}
-        drawn = [name for name in before if name.endswith((".png", ".svg", ".html"))]
-        assert len(drawn) > 10
-        run("run", small, "--no-plots")
-        assert not list(report.glob("*.[sp]*g"))
-        assert "The command varsim plot draws them" in (report / "report.html").read_text()
-        result = run("plot", report)
-        assert result.exit_code == 0, result.stderr
-        assert result.stdout.splitlines()[-1] == f"report: {report / 'report.html'}"
+        assert run("run", report / "scenario.yaml").exit_code == 0
         after = {path.name: path.read_bytes() for path in report.iterdir()}
         assert after.keys() == before.keys()
         assert [name for name in before if after[name] != before[name]] == []
 
-    def test_a_directory_without_a_run_is_a_usage_error(self, small: Path, run: Run) -> None:
-        result = run("plot", small.parent)
+    def test_a_command_that_is_gone_says_what_to_write(self, small: Path, run: Run) -> None:
+        result = run("plot", small.parent / "reports")
         assert result.exit_code == 2
-        assert "holds no varsim run" in result.stderr
-        assert "Traceback" not in result.stderr
-
-    def test_a_missing_file_is_named(self, small: Path, run: Run) -> None:
-        run("run", small, "--out", "there")
-        (small.parent / "there" / "spans.csv").unlink()
-        result = run("plot", "there")
-        assert result.exit_code == 2
-        assert result.stderr == "varsim: cannot read there/spans.csv: No such file or directory\n"
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("varsim: there is no command plot any more: varsim run DIR/")
 
 
 class TestDemo:

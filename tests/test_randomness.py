@@ -1,13 +1,11 @@
 """Replications that must be equal, because nothing random has an effect on them, are."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.building import example, scenario
 from varsim.cluster.trace import Trace
-from varsim.report.files.save import load_result, save
 from varsim.report.render import render
 from varsim.report.training import report
 from varsim.report.words.scenario import describe
@@ -160,14 +158,3 @@ class TestWhatIsExactIsRunOnce:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
         assert gradients(one) == gradients(four)
         assert "1 replication of each (exact)" in describe(four)[0]
-
-    def test_saved_and_read_again_it_is_the_same(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        result, _ = self.made(monkeypatch)
-        again = load_result(save(result, tmp_path / "run").directory)
-        assert (again.replications, again.answer(), again.notes) == (
-            1,
-            result.answer(),
-            result.notes,
-        )

@@ -173,7 +173,7 @@ from pathlib import Path
 from typing import Literal
 import varsim
 from varsim.cluster.collectives import ring
-from varsim.report.files.save import load_result, save
+from varsim.report.files.save import save
 from varsim.strategies.none import NoSynchronization
 from varsim.values.distribution import Constant
 
@@ -193,7 +193,6 @@ folder = Path(sys.argv[1])
 text = (folder / "given.yaml").read_text()
 result = varsim.run(text, jobs=2)
 save(result, folder / "out")
-assert load_result(folder / "out").scenario == result.scenario
 assert varsim.load(folder / "out/scenario.yaml").scenario == result.scenario
 table = varsim.sweep(text + "sweep: {cluster.workers: [2, 4]}\\n", jobs=2)
 assert not any(row.failure for row in table.rows), [row.failure for row in table.rows]
@@ -255,6 +254,3 @@ def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:
         "first run what defines it, and varsim.register(Mine)\n" in refused.stderr
     )
     assert ["in worker_processes", "varsim.register(circle)\n"][1] in refused.stderr
-    shown = varsim(tmp_path, "plot", str(tmp_path / "out"))
-    assert shown.returncode == 2
-    assert "besides varsim it needs law 'steady': class Steady, defined in" in shown.stderr

@@ -11,8 +11,7 @@ import pytest
 from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from varsim.cluster.trace import LinkRow, Trace
 from varsim.report import page, training
-from varsim.report.files.keeping import put_report
-from varsim.report.files.save import load_result, save
+from varsim.report.files.save import save
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.gallery import PLOTS
 from varsim.scenario.loading import load_text
@@ -148,14 +147,6 @@ class TestPage:
             (tmp_path / name).mkdir()
             texts.append(written(a_result({"a": (1, 2)}), tmp_path / name))
         assert texts[0] == texts[1]
-
-    def test_is_the_same_again_from_the_saved_files(self, tmp_path: Path) -> None:
-        result = a_result({"a": (1, 2), "b": (3, 2)})
-        save(result, tmp_path / "run", training.report(result))
-        before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-        put_report(training.report(load_result(tmp_path / "run")), tmp_path / "run", again=True)
-        after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-        assert [name for name in before if before[name] != after[name]] == []
 
     def test_links_only_to_files_that_are_there(self, tmp_path: Path) -> None:
         (tmp_path / "summary.csv").touch()

@@ -1,14 +1,12 @@
 """The time to a loss: that of the first update at or below it, however the loss is measured."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.building import scenario
 from varsim.cluster.job import Job
-from varsim.report.files.save import load_result, save
 from varsim.scenario.targets import Targets
 from varsim.scenario.training import Scenario
 from varsim.study.measure import METRICS
@@ -155,18 +153,6 @@ def test_updates_that_cannot_have_reached_it_are_not_measured(
     assert list(map(repr, with_bound)) == list(map(repr, without))
     assert len(with_bound) == 3, "it was reached"
     assert few < (len(measured_often) - few) * (1 if problem == "embedding" else 0.5)
-
-
-@every_kind
-def test_saved_runs_give_the_same_time_again(kind: str, tmp_path: Path) -> None:
-    result = simulate(learning(kind, 300))
-    save(result, tmp_path / "run")
-    loaded = load_result(tmp_path / "run")
-    assert loaded.table().equals(result.table())
-    assert loaded.notes == result.notes
-    assert list(map(repr, loaded.evaluations.itertuples())) == list(
-        map(repr, result.evaluations.itertuples())
-    )
 
 
 def test_a_sweep_finds_the_same_time() -> None:

@@ -9,8 +9,7 @@ import pytest
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from tests.test_report import Page
 from varsim.report import page, variables
-from varsim.report.files.keeping import put_report
-from varsim.report.files.program import load_variables, save_variables
+from varsim.report.files.program import save_variables
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.program.gallery import plots
 from varsim.scenario.loading import load_text
@@ -97,15 +96,6 @@ class TestPage:
             assert len(said) == page.tags[tag] > 0
             assert all(said)
         assert page.tags["th"] == len(page.values("scope"))
-
-    def test_is_the_same_again_from_the_saved_files(
-        self, counted: VariablesResult, tmp_path: Path
-    ) -> None:
-        directory = save_variables(counted, tmp_path / "run", variables.report(counted))
-        before = {path.name: path.read_bytes() for path in directory.iterdir()}
-        put_report(variables.report(load_variables(directory)), directory, again=True)
-        after = {path.name: path.read_bytes() for path in directory.iterdir()}
-        assert [name for name in before if before[name] != after[name]] == []
 
     def test_links_only_to_files_that_are_there(self, tmp_path: Path) -> None:
         (tmp_path / "acts.csv").touch()

@@ -52,11 +52,6 @@ def cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def original(text: str) -> str:
-    """The inverse of `cell`."""
-    return text[1:] if text.startswith("'") else text
-
-
 def number_or_cell(text: str) -> str:
     """`cell`, but for text that is a number: that stays as it is."""
     try:

@@ -1,6 +1,5 @@
 """What is measured when workers are dead: the copies that are there, and nothing without any."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from tests.building import kill, restart, run, scenario
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.trace import Trace
-from varsim.report.files.save import load_result, save
 from varsim.report.words.notes import notes
 from varsim.scenario.provenance import trace_sha256
 from varsim.study.simulation import simulate
@@ -102,7 +100,7 @@ def test_a_loss_that_is_waited_for_is_none_of_the_dead() -> None:
     assert (alive.stopped_by, dead.stopped_by) == ("loss", "time")
 
 
-def test_a_run_says_so_and_leaves_the_cell_empty(tmp_path: Path) -> None:
+def test_a_run_says_so_and_leaves_the_cell_empty() -> None:
     result = simulate(
         scenario(
             {"kind": "none"},
@@ -112,8 +110,7 @@ def test_a_run_says_so_and_leaves_the_cell_empty(tmp_path: Path) -> None:
             stop={"time": 0.5},
         )
     )
-    save(result, tmp_path / "run")
-    for one in (result, load_result(tmp_path / "run")):
+    for one in (result,):
         assert np.isnan(one.estimate("gone", "final_loss").mean)
         assert not np.isnan(one.estimate("none", "final_loss").mean)
         (said,) = [note for note in notes(one) if "nobody has the model" in note]

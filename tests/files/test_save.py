@@ -3,25 +3,23 @@
 import csv
 import gzip
 import json
-import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from pandas.testing import assert_frame_equal
 
-from tests.handmade import a_result, a_scenario, a_trace
+from tests.handmade import a_result, a_scenario
 from varsim import inert
 from varsim.report import page
 from varsim.report.files.claim import Kind, NotARunError, check_file, check_target
-from varsim.report.files.save import load_result, save
-from varsim.report.files.text_columns import fair_shares, nanoseconds, seconds_text
+from varsim.report.files.save import save
+from varsim.report.files.text_columns import fair_shares, seconds_text
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.render import render
 from varsim.report.report import Report
@@ -76,23 +74,7 @@ def test_the_same_result_gives_the_same_bytes(result: Result, tmp_path: Path) ->
     assert first["trace.json.gz"][3:8] == bytes(5)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_saved_result_has_the_same_tables(result: Result, tmp_path: Path, name: str) -> None:
-    loaded = load_result(save(result, tmp_path / "run").directory)
-    assert_frame_equal(getattr(loaded, name), getattr(result, name), check_exact=True)
-
-
-def test_a_saved_result_says_the_same(result: Result, tmp_path: Path) -> None:
-    loaded = load_result(save(result, tmp_path / "run").directory)
-    assert loaded.scenario == result.scenario
-    assert loaded.provenance == result.provenance
-    assert loaded.answer() == result.answer()
-    assert_frame_equal(loaded.loss_curves(), result.loss_curves(), check_exact=True)
-    again = contents(save(loaded, tmp_path / "again").directory)
-    assert again == contents(tmp_path / "run")
-
-
-def test_a_real_result_survives_saving(tmp_path: Path) -> None:
+def test_a_saved_run_has_its_scenario_and_what_is_sent_beside(tmp_path: Path) -> None:
     kinds = ({"kind": "on_read", "read_every": 2}, {"kind": "none", "overlap": True})
     late = ({"kind": "sync_replicas", "replicas_to_aggregate": 1},)
     compute = {"kind": "uniform", "low": 0.1, "high": 0.3}
@@ -108,16 +90,11 @@ def test_a_real_result_survives_saving(tmp_path: Path) -> None:
         cluster={"workers": 3, "compute": compute, "network": network},
     )
     result = simulate(scenario)
-    loaded = load_result(save(result, tmp_path / "run").directory)
-    for name in TABLES:
-        assert_frame_equal(getattr(loaded, name), getattr(result, name), check_exact=True)
-    assert loaded.provenance == result.provenance
-    assert loaded.notes == result.notes
+    save(result, tmp_path / "run")
     assert any("hidden behind" in note for note in result.notes)
     # What is sent beside computation: of the first replication, in a file and on tracks.
     sent = [trace.send_rows.array().tolist() for trace in result.traces]
     assert [bool(rows) for rows in sent] == [False, False, True, False, False, False]
-    assert [trace.send_rows.array().tolist() for trace in loaded.traces] == sent
     header, *rows = rows_of(tmp_path / "run" / "sends.csv")
     assert header == list(OF_SENDS["sends"])
     assert len(rows) == len(sent[2])
@@ -155,18 +132,6 @@ def test_csv_files_have_the_documented_columns(result: Result, tmp_path: Path) -
     ]
     # No accuracy: empty.
     assert rows_of(directory / "evaluations.csv")[2][-3:] == ["", "0.5", "0"]
-
-
-def test_values_that_are_not_finite_survive(tmp_path: Path) -> None:
-    wild = [row._replace(loss=math.inf) for row in a_trace().evaluations]
-    result = Result(a_scenario(), [a_trace(evaluations=wild)], [])
-    directory = save(result, tmp_path / "run").directory
-    facts = json.loads((directory / "summary.json").read_text(), parse_constant=pytest.fail)
-    final = next(row for row in facts["summary"] if row["metric"] == "final_loss")
-    assert final["mean"] is None
-    assert final["values"] == ["inf"]
-    assert [row.loss for row in load_result(directory).traces[0].evaluations] == [math.inf] * 3
-    assert not any(event["name"] == "loss" for event in events_of(directory / "trace.json.gz"))
 
 
 def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -> None:
@@ -240,7 +205,7 @@ def test_an_older_run_is_replaced_whole(
     save(a_result(), tmp_path / "run", report(a_result(), "new"))
     assert set(contents(tmp_path / "run")) == FILES | {"links.svg"}
     assert (tmp_path / "run" / "links.svg").read_text() == "new"
-    assert load_result(tmp_path / "run").strategies == ("none",)
+    assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
@@ -271,7 +236,7 @@ def test_a_run_that_was_killed_while_replacing_is_tidied_up(
     if killed == "after them":
         save(result, tmp_path / "other").directory.rename(tmp_path / "run")
     save(a_result(), tmp_path / "run")
-    assert load_result(tmp_path / "run").strategies == ("none",)
+    assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
@@ -283,8 +248,6 @@ def test_other_peoples_files_are_left_alone(result: Result, tmp_path: Path) -> N
     for directory in (tmp_path / "home", thesis, thesis / "below"):
         with pytest.raises(OSError, match=r"thesis\.tex|home"):
             save(result, directory)
-        with pytest.raises(NotARunError):
-            load_result(directory)
     with pytest.raises(NotARunError, match="not a varsim run"):
         check_target(tmp_path / "home")
     assert thesis.read_text() == "x"
@@ -306,37 +269,6 @@ def test_a_link_to_a_directory_stays_a_link(result: Result, tmp_path: Path) -> N
     save(result, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert set(contents(tmp_path / "real")) == FILES
-
-
-@pytest.mark.parametrize(
-    ("was", "becomes"),
-    [("\nnone,0,0,0,", "\n"), (",applied,", ",vanished,"), ("read_step", "step"), (",1.0,", ",x,")],
-)
-def test_files_that_were_changed_are_refused(
-    result: Result, tmp_path: Path, was: str, becomes: str
-) -> None:
-    path = save(result, tmp_path / "run").directory / "updates.csv"
-    text = path.read_text()
-    assert was in text
-    path.write_text(text.replace(was, becomes, 1))
-    with pytest.raises(NotARunError, match=r"updates\.csv"):
-        load_result(tmp_path / "run")
-
-
-def test_a_file_that_is_missing_is_named(result: Result, tmp_path: Path) -> None:
-    (save(result, tmp_path / "run").directory / "steps.csv").unlink()
-    with pytest.raises(OSError, match=r"steps\.csv"):
-        load_result(tmp_path / "run")
-
-
-def test_a_run_of_another_version_says_so(result: Result, tmp_path: Path) -> None:
-    older = replace(result, saved_provenance=result.provenance | {"varsim": "0.0.9"})
-    path = save(older, tmp_path / "run").directory / "summary.json"
-    assert load_result(tmp_path / "run").provenance["varsim"] == "0.0.9"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('"schema": 1', '"schema": 0'), encoding="utf-8")
-    with pytest.raises(NotARunError, match=r"varsim 0\.0\.9 with scenario schema 0"):
-        load_result(tmp_path / "run")
 
 
 def test_a_place_nobody_may_write_to_is_said_before_simulating(
@@ -375,14 +307,11 @@ def test_spans_beyond_the_cap_are_left_out_and_it_is_said(tmp_path: Path) -> Non
     )
     facts = json.loads((saved.directory / "summary.json").read_text(encoding="utf-8"))
     assert facts["notes"] == [*result.notes, *saved.notes]
-    loaded = load_result(saved.directory)
-    counts = loaded.spans.groupby(["strategy", "replication"]).size()
+    spans = pd.read_csv(saved.directory / "spans.csv")
+    counts = spans.groupby(["strategy", "replication"]).size()
     assert counts.to_dict() == {("a", 0): 12, ("a", 1): 8, ("b", 0): 12, ("b", 1): 8}
-    cut = loaded.spans[(loaded.spans["strategy"] == "a") & (loaded.spans["replication"] == 1)]
+    cut = spans[(spans["strategy"] == "a") & (spans["replication"] == 1)]
     assert cut["start_s"].max() == 6.0  # those that start first, of all workers
-    # What is measured does not depend on the cap.
-    assert_frame_equal(loaded.summary, result.summary, check_exact=True)
-    assert_frame_equal(loaded.workers, result.workers, check_exact=True)
 
 
 def test_the_trace_has_a_process_per_strategy_and_a_thread_per_worker(
@@ -407,7 +336,6 @@ def test_the_trace_has_a_process_per_strategy_and_a_thread_per_worker(
 @given(some.lists(some.integers(-1, 10**15)))
 def test_times_in_text_are_exact(times: list[int]) -> None:
     texts = seconds_text(np.array(times, dtype=np.int64))
-    assert nanoseconds(texts).tolist() == times
     for text, time in zip(texts, times, strict=True):
         assert text == "" if time < 0 else float(text) == time / 1e9
 

@@ -2,20 +2,17 @@
 
 import csv
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pandas.testing import assert_frame_equal
 
 from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report import page
-from varsim.report.files.claim import FILES, NotARunError, kinds_of
-from varsim.report.files.keeping import facts_of
-from varsim.report.files.program import load_variables, save_variables
-from varsim.report.files.save import load_result, save
+from varsim.report.files.claim import FILES, kinds_of
+from varsim.report.files.program import save_variables
+from varsim.report.files.save import save
 from varsim.report.plots import life
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.plots.program.gallery import plots
@@ -67,14 +64,6 @@ WHOLE: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def result() -> VariablesResult:
     return simulate_variables(scenario(**WHOLE))
-
-
-@pytest.fixture(scope="module")
-def wild() -> VariablesResult:
-    """Values that are not finite, of one mode that has no name."""
-    huge = variable(initial=3e38, shape=(9,), aggregation="mean", synchronization="on_read")
-    made = scenario((add(3e38), read()), (read(),), steps=3, variables=(huge,), modes=())
-    return simulate_variables(made)
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -180,96 +169,8 @@ class TestSaving:
         )
 
 
-class TestLoading:
-    @pytest.mark.parametrize("which", ["result", "wild"])
-    def test_a_saved_result_is_the_same(
-        self, which: str, request: pytest.FixtureRequest, tmp_path: Path
-    ) -> None:
-        made: VariablesResult = request.getfixturevalue(which)
-        directory = save_variables(made, tmp_path / "run")
-        loaded = load_variables(directory)
-        assert loaded.scenario == made.scenario
-        assert loaded.provenance == made.provenance
-        assert (loaded.answer(), loaded.notes) == (made.answer(), made.notes)
-        for name in COLUMNS:
-            assert_frame_equal(getattr(loaded, name), getattr(made, name), check_exact=True)
-        for one, other in zip(loaded.traces, made.traces, strict=True):
-            for field in ("mode", "replication", "began", "end", "moved", "messages", "all_acts"):
-                assert getattr(one, field) == getattr(other, field), field
-            # As text: nan is equal to nan there.
-            assert repr((one.acts, one.sent, one.links)) == repr(
-                (other.acts, other.sent, other.links)
-            )
-        assert contents(save_variables(loaded, tmp_path / "again")) == contents(directory)
-
-    def test_values_that_are_not_finite_survive(
-        self, wild: VariablesResult, tmp_path: Path
-    ) -> None:
-        loaded = load_variables(save_variables(wild, tmp_path / "run"))
-        view = loaded.view("as written", "v")
-        assert view.replicas[0] is not None
-        assert view.replicas[0].first == (math.inf,) * 3
-
-    @pytest.mark.parametrize(
-        ("file", "was", "becomes"),
-        [
-            ("acts.csv", ",replica 0,", ",replica zero,"),
-            ("acts.csv", ",assign_add,v,", ",assign_add,w,"),
-            ("acts.csv", ",movements\n", ",moves\n"),
-            ("sent.csv", ",ps 0,", ",server,"),
-            ("links.csv", "1000000.0", "fast"),
-        ],
-    )
-    def test_files_that_were_changed_are_refused(
-        self, result: VariablesResult, tmp_path: Path, file: str, was: str, becomes: str
-    ) -> None:
-        path = save_variables(result, tmp_path / "run") / file
-        text = path.read_text()
-        assert was in text
-        path.write_text(text.replace(was, becomes, 1))
-        with pytest.raises(NotARunError, match=file):
-            load_variables(tmp_path / "run")
-
-    @pytest.mark.parametrize("file", ["acts.csv", "sent.csv", "links.csv"])
-    def test_files_of_another_length_are_refused(
-        self, result: VariablesResult, tmp_path: Path, file: str
-    ) -> None:
-        path = save_variables(result, tmp_path / "run") / file
-        text = path.read_text()
-        last = text.splitlines(keepends=True)[-1]
-        for changed in (text + last, text[: -len(last)]):
-            path.write_text(changed)
-            with pytest.raises(NotARunError, match=f"{file} is damaged, or was changed"):
-                load_variables(tmp_path / "run")
-
-    def test_a_file_that_is_missing_is_named(self, result: VariablesResult, tmp_path: Path) -> None:
-        (save_variables(result, tmp_path / "run") / "sent.csv").unlink()
-        with pytest.raises(OSError, match=r"sent\.csv"):
-            load_variables(tmp_path / "run")
-
-    def test_a_run_of_another_version_says_so(
-        self, result: VariablesResult, tmp_path: Path
-    ) -> None:
-        path = save_variables(result, tmp_path / "run") / "result.json"
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace('"schema": 1', '"schema": 0'), encoding="utf-8")
-        with pytest.raises(NotARunError, match="with scenario schema 0, this is schema 1"):
-            load_variables(tmp_path / "run")
-
-
 class TestKinds:
     """Runs of both kinds may be written to one place, one after the other."""
-
-    def test_each_is_known_by_its_file(self, result: VariablesResult, tmp_path: Path) -> None:
-        save_variables(result, tmp_path / "variables")
-        save(a_result(), tmp_path / "training")
-        assert kinds_of(tmp_path / "variables") == ["variables"]
-        assert kinds_of(tmp_path / "training") == ["training"]
-        assert kinds_of(tmp_path) == []
-        with pytest.raises(NotARunError, match=r"no summary\.json written by varsim"):
-            load_result(tmp_path / "variables")
-        with pytest.raises(NotARunError, match=r"no result\.json written by varsim"):
-            facts_of(tmp_path / "training", "variables")
 
     def test_one_replaces_the_other_and_leaves_nothing_of_it(
         self, result: VariablesResult, tmp_path: Path

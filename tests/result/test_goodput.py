@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
 
 from tests.building import DAY, HOUR, MORTAL, scenario
-from varsim.report.files.save import load_result, save
 from varsim.report.render import render
 from varsim.report.training import report
 from varsim.report.why import report as explained
@@ -80,15 +78,6 @@ def test_nothing_is_told_where_nothing_fails() -> None:
 
     assert not set(plain.summary["metric"]) & set(OF_LIVES)
     assert "goodput" not in plain.table()
-
-
-def test_it_survives_saving(result: Result, tmp_path: Path) -> None:
-    loaded = load_result(save(result, tmp_path / "run").directory)
-
-    assert_frame_equal(loaded.lives, result.lives, check_exact=True)
-    assert_frame_equal(loaded.summary, result.summary, check_exact=True)
-    assert loaded.answer() == result.answer()
-    assert (result.lives["start_s"].iloc[0], len(result.lives)) == (0.0, len(loaded.lives))
 
 
 def test_two_strategies_meet_the_same_failures() -> None:
@@ -363,9 +352,7 @@ def inside() -> Result:
     return simulate(scenario({"kind": "none"}, **INSIDE))
 
 
-def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path) -> None:
-    loaded = load_result(save(inside, tmp_path / "run").directory)
-
+def test_failures_inside_a_run_are_told(inside: Result) -> None:
     assert "Failures leave async PS (none) " in inside.answer()
     assert " of all time of its workers: " in inside.answer()
     described = "\n".join(describe(inside.scenario))
@@ -376,9 +363,6 @@ def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path
     for name in ("updates", "gradients_applied", "gradients_dropped", "wasted_compute"):
         assert "undone" in meant[name]
     assert set(inside.lives["worker"]) == {0, 1, 2}
-    assert loaded.scenario == inside.scenario
-    assert_frame_equal(loaded.lives, inside.lives, check_exact=True)
-    assert_frame_equal(loaded.summary, inside.summary, check_exact=True)
     assert inside.lives.iloc[:, 3:9].sum().sum() == pytest.approx(3 * 3 * 40.0)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_result
-from varsim.report.files.save import load_result, save
+from varsim.report.files.save import save
 from varsim.report.plots.gallery import staleness
 from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
@@ -163,12 +163,8 @@ def real(**changes: Any) -> Result:
     return ran(ON_WRITE, NONE, cluster={"compute": compute}, stop={"time": 1.0}, **changes)
 
 
-def test_files_and_sweeps_have_the_same_numbers(tmp_path: Path) -> None:
+def test_sweeps_have_the_same_numbers() -> None:
     result = real()
-    save(result, tmp_path / "run", most_spans=5)
-    again = load_result(tmp_path / "run")
-    assert again.runs.equals(result.runs)
-    assert (again.notes, again.answer()) == (result.notes, result.answer())
     case = case_of(result.scenario, result.scenario.strategies[1])
     alone = measured(case.scenario, run_one(Run(case.scenario, 0, 0)))
     for name in ("examples_per_s", "share_compute", "step_time_mean", "wasted_compute"):
@@ -181,14 +177,13 @@ def test_files_and_sweeps_have_the_same_numbers(tmp_path: Path) -> None:
     assert same[0] == same[1]
 
 
-def test_a_report_of_whole_runs_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_report_of_whole_runs_says_so_in_its_file(tmp_path: Path) -> None:
     """The summary says 0 s, so what was asked for then holds."""
     result = real(report={"measure_after": 0.0})
     save(result, tmp_path / "run")
     facts = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert facts["scenario"]["report"]["measure_after"] == "0 s"
     assert all("measured_time_ns" not in run for run in facts["runs"])
-    assert load_result(tmp_path / "run").runs.equals(result.runs)
 
 
 def test_costs_and_plots_follow() -> None:

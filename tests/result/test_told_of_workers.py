@@ -1,14 +1,11 @@
 """What is told of workers that leave and come back by themselves, beside a job that rolls back."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.building import scenario
-from varsim.cluster.trace import WORKER
-from varsim.report.files.save import load_result, save
 from varsim.report.plots.life import attempts
 from varsim.report.words import life
 from varsim.report.words.notes import notes
@@ -87,19 +84,9 @@ def test_numbers_say_whose_they_are(result: Result) -> None:
     )
 
 
-def test_lives_are_told_beside_each_other(result: Result, tmp_path: Path) -> None:
+def test_lives_are_told_beside_each_other(result: Result) -> None:
     table = lives(result.scenario, result.traces)
-    save(result, tmp_path / "run")
-    again = load_result(tmp_path / "run")
-
     assert table.worker.tolist() == [0, 1, 1, -1, -1]
-    for one, other in zip(result.traces, again.traces, strict=True):
-        assert one.life is not None
-        assert np.array_equal(one.life, other.life)
-    assert [trace.life.shape[1] - WORKER for trace in again.traces if trace.life is not None] == [
-        1,
-        0,
-    ]
 
 
 def test_attempts_are_drawn_of_worker_0(result: Result) -> None:

@@ -1,13 +1,11 @@
 """`report.measure_after`: rates and shares of what comes after a warm-up, all else of the whole."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result, a_trace
-from varsim.report.files.save import load_result, save
 from varsim.study.measure import ACTIVITIES, METRICS
 from varsim.study.result import Result
 from varsim.study.simulation import Run, run_one, simulate
@@ -69,10 +67,8 @@ def test_parts_of_the_time_still_add_up_and_what_was_left_out_is_told() -> None:
     assert not any("measured after" in note for note in real().notes)
 
 
-def test_files_and_sweeps_have_the_same_numbers(tmp_path: Path) -> None:
+def test_sweeps_have_the_same_numbers() -> None:
     result = real(report={"measure_after": 1.0})
-    save(result, tmp_path / "run", most_spans=5)
-    assert load_result(tmp_path / "run").runs.equals(result.runs)
     made = result.scenario
     case = case_of(made, made.strategies[1])
     alone = measured(case.scenario, run_one(Run(case.scenario, 0, 0)))

@@ -11,7 +11,7 @@ from varsim.cli import app as cli
 from varsim.cli.sweep import _teller
 from varsim.report import page
 from varsim.report.files.keeping import put_report
-from varsim.report.files.sweep import holds_sweep, swept_in, write_sweep
+from varsim.report.files.sweep import write_sweep
 from varsim.report.plots.sweep import gallery
 from varsim.report.render import csv_text
 from varsim.report.sweep import report
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 def drawn(table: Table, directory: Path, question: str = "") -> Path:
     """The page, where the sweep is."""
     write_sweep(table.sweep, question, directory)
-    put_report(report(table, question), directory, again=True)
+    put_report(report(table, question), directory)
     return directory / "report.html"
 
 
@@ -51,7 +51,6 @@ def test_the_page_says_it_all(tmp_path: Path) -> None:
     for said in ("How many?", "4 points", 'href="results.csv"', table.sha256, "sweep sweep.yaml"):
         assert said in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
-    assert 'href="results.json"' not in page, "only files that are there"
 
 
 def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
@@ -93,32 +92,15 @@ def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run = varsim("sweep", file, "--out", out, "--quiet", "--strategy", "on_write")
     assert f"report: {out / 'report.html'}" in run.stdout
-    assert holds_sweep(out)
-    assert swept_in(out)[0] == ["on_write"]
     before = {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")}
     page = (out / "report.html").read_bytes()
     varsim("sweep", file, "--out", out, "--quiet", "--strategy", "on_write", "--no-plots")
     assert not list(out.glob("*.[sp]*g"))
     assert "<svg" not in (out / "report.html").read_text().partition("<script>")[0]
-    again = varsim("plot", out)
+    again = varsim("sweep", out / "sweep.yaml", "--out", out, "--quiet", "--strategy", "on_write")
     assert again.exit_code == 0, again.output
-    assert again.stdout == f"report: {out / 'report.html'}\n"
     assert (out / "report.html").read_bytes() == page
     assert {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")} == before
-
-
-def test_what_is_no_whole_sweep_is_not_drawn(file: Path, tmp_path: Path) -> None:
-    part, out = tmp_path / "part", tmp_path / "out"
-    varsim("sweep", file, "--out", part, "--shard", "1/2", "--quiet")
-    assert not holds_sweep(part)
-    assert varsim("plot", part).exit_code == 2
-    varsim("sweep", file, "--out", out, "--quiet")
-    changed = (out / "sweep.yaml").read_text().replace("seed: 3", "seed: 4")
-    (out / "sweep.yaml").write_text(changed)
-    refused = varsim("plot", out)
-    assert refused.exit_code == 4
-    assert "missing in" in refused.stderr
-    assert "varsim sweep" in refused.stderr
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -282,19 +282,6 @@ def list_(
 
 
 @app.command(cls=Command)
-def plot(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The report of a run, or of a sweep.")
-    ],
-) -> None:
-    """Draw the plots of a saved run or sweep again."""
-    from varsim.report.files.sweep import holds_sweep
-
-    (sweeping if holds_sweep(directory) else training).redraw(directory)
-    write(f"report: {directory / 'report.html'}")
-
-
-@app.command(cls=Command)
 def validate(
     runs: Runs = None,
     max_error: Annotated[

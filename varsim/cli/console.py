@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from varsim.gone import COMMANDS
 from varsim.inert import Drawn, visible
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ ITEM: Final = 15  # columns before what a line of a description says
 
 class Group(TyperGroup):
     """All commands, with every way of ending told in one place."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant; one that is gone says what to write instead."""
+        if args and args[0] in COMMANDS:
+            complain(f"varsim: there is no command {args[0]} any more: {COMMANDS[args[0]]}")
+            raise typer.Exit(USAGE)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; whatever goes wrong becomes one message and an exit code."""
@@ -208,15 +216,6 @@ def tell(
     write(render(report, format, width=width), end="")
     for line in closing:
         (write if format == "table" else complain)(line)
-
-
-def read_from(read: Callable[[Path], T], place: Path) -> T:
-    """What `read` makes of a place; where that cannot be read the command ends."""
-    try:
-        return read(place)
-    except OSError as error:
-        complain(f"varsim: {named(error, 'read')}")
-        raise typer.Exit(USAGE) from None
 
 
 def named(error: OSError, verb: str) -> str:

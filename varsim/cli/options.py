@@ -43,9 +43,7 @@ Kinds = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it however much it is.")]
 All = Annotated[bool, typer.Option("--all", help="Print every row of the table.")]
-Plots = Annotated[
-    bool, typer.Option(help="Draw the figures of the report; varsim plot DIR does so later.")
-]
+Plots = Annotated[bool, typer.Option(help="Draw the figures of the report.")]
 Jobs = Annotated[
     int,
     typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),

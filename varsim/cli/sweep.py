@@ -11,7 +11,7 @@ from varsim.cli import options
 from varsim.cli.amount import gradients_of, refuse_absurd_cases
 from varsim.cli.amount import told as told_amount
 from varsim.cli.campaign import claim, making, opened, tell_hopeless
-from varsim.cli.console import ITEM, USAGE, complain, read_from, tell, write, write_prose
+from varsim.cli.console import ITEM, complain, tell, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 
 if TYPE_CHECKING:
@@ -201,34 +201,6 @@ def merge(
         )
         raise typer.Exit(FAILED)
     _conclude(experiment, books, file, directory, format, plots)
-
-
-def redraw(directory: Path) -> None:
-    """Draw the plots of a sweep again, and its page, from the runs that are kept."""
-    from varsim.report.files.claim import check_target
-    from varsim.report.files.keeping import damaged, put_report
-    from varsim.report.files.sweep import SCENARIO, swept_in
-    from varsim.report.sweep import report
-    from varsim.scenario.sweep.loading import load_sweep
-    from varsim.units import counted
-
-    check_target(directory, "sweep")
-    file = directory / SCENARIO
-    strategies, sha256 = read_from(swept_in, directory)
-    asked = load_sweep(file, strategies=strategies)
-    experiment = _experiment(asked, tuple(strategies))
-    with opened(directory, _MISSING) as store:
-        books = experiment.books(store)
-    if missing := len(books.begin()):
-        complain(
-            f"varsim: {counted(missing, 'run is', 'runs are')} missing in {directory}; to make "
-            f"them: varsim sweep {file} --out {directory}"
-        )
-        raise typer.Exit(FAILED)
-    if asked.sha256 != sha256:
-        complain(f"varsim: {damaged(file)}")
-        raise typer.Exit(USAGE)
-    put_report(report(experiment.table(books), question(file, whole=True)), directory, again=True)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,7 +14,6 @@ from varsim.cli.console import (
     ITEM,
     OUT_OF_BOUNDS,
     complain,
-    read_from,
     tell,
     write,
     write_prose,
@@ -23,7 +21,6 @@ from varsim.cli.console import (
 from varsim.cli.settings import Asking, Settings, question, text_width
 
 if TYPE_CHECKING:
-    from varsim.report.report import Report
     from varsim.study.experiment import Training
 
 
@@ -120,22 +117,3 @@ def explain(experiment: "Training", asked: Asking) -> None:
     if all(account.stuck for account in found.accounts):
         complain("varsim: there was nothing to explain: no strategy made updates to the end")
         raise typer.Exit(ERROR)
-
-
-def redraw(directory: Path) -> None:
-    """Draw the plots of a saved run again, whatever it is of."""
-    from varsim.report.files.claim import kinds_of
-    from varsim.report.files.keeping import put_report
-
-    def saved(path: Path) -> "Report":
-        if "variables" in kinds_of(path):
-            from varsim.report.files.program import load_variables
-            from varsim.report.variables import report as of_variables
-
-            return of_variables(load_variables(path), question(path / "scenario.yaml", whole=True))
-        from varsim.report.files.save import load_result
-        from varsim.report.training import report
-
-        return report(load_result(path), question(path / "scenario.yaml", whole=True))
-
-    put_report(read_from(saved, directory), directory, again=True)

@@ -32,7 +32,7 @@ BESIDE: Final = (
 NO_PLOTS: Final = (
     Text(("Plots",), "heading", name="plots", on=Media.PAGE),
     Text(
-        ("Left out (--no-plots). The command varsim plot draws them in the folder of this page.",),
+        ("Left out (--no-plots). Without that option the same command draws them.",),
         "paragraphs",
         on=Media.PAGE,
     ),

@@ -80,11 +80,6 @@ def sealed(facts: dict[str, Any]) -> dict[str, Any]:
     return facts | {SEAL: _seal(json.loads(to_json(facts)))}
 
 
-def is_sealed(facts: dict[str, Any]) -> bool:
-    """Whether what was read from JSON is what `sealed` wrote."""
-    return facts.get(SEAL) == _seal({key: facts[key] for key in facts if key != SEAL})
-
-
 def _seal(facts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

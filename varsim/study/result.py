@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -35,10 +35,7 @@ class Result(Told):
     """Result of a scenario; see COLUMNS for the tables and METRICS for the numbers.
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
-    per replication, or nothing. A result read from files brings its `worker_times` (ns, shape
-    (workers, activities) per trace), its `measured_times` (the same where rates are measured), as
-    it may have only some of the spans they are summed from, its `saved_provenance`, and examples/s
-    of each `reference`, whose rows it lacks.
+    per replication, or nothing.
     """
 
     told_by: ClassVar[str] = "varsim.report.training"
@@ -46,10 +43,6 @@ class Result(Told):
     scenario: Scenario
     traces: list[Trace]
     reference: list[Trace]
-    worker_times: list[NDArray[np.int64]] = field(default_factory=list)
-    measured_times: list[NDArray[np.int64]] = field(default_factory=list)
-    saved_provenance: dict[str, str | int] = field(default_factory=dict)
-    reference_speeds: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         replications = range(len(self.traces) // max(len(self.strategies), 1))
@@ -86,7 +79,7 @@ class Result(Told):
     @cached_property
     def provenance(self) -> dict[str, str | int]:
         """Enough to know whether two results may be compared."""
-        return self.saved_provenance or provenance(self.scenario)
+        return provenance(self.scenario)
 
     @cached_property
     def standstills(self) -> dict[str, list[Trace]]:
@@ -357,7 +350,7 @@ class Result(Told):
     @cached_property
     def time_splits(self) -> list[NDArray[np.int64]]:
         """Per trace the ns of every worker on every activity, shape (workers, activities)."""
-        return self.worker_times or [measuring.worker_time(trace) for trace in self.traces]
+        return [measuring.worker_time(trace) for trace in self.traces]
 
     @property
     def measured_after(self) -> int:
@@ -380,16 +373,14 @@ class Result(Told):
     @cached_property
     def speeds_alone(self) -> list[float]:
         """Examples/s of one worker alone, per replication."""
-        return self.reference_speeds or [
-            rounds.alone_per_second(self.scenario, trace) for trace in self.reference
-        ]
+        return [rounds.alone_per_second(self.scenario, trace) for trace in self.reference]
 
     @cached_property
     def measured_splits(self) -> list[NDArray[np.int64]]:
         """As `time_splits`, of the time that is measured."""
         if not self.windowed:
             return self.time_splits
-        return self.measured_times or [
+        return [
             measuring.worker_time(trace, window)
             for trace, window in zip(self.traces, self.windows, strict=True)
         ]

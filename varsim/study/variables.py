@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -77,7 +77,6 @@ class VariablesResult(Told):
 
     scenario: VariablesScenario
     traces: list[ProgramTrace]
-    saved_provenance: dict[str, str | int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert [(trace.mode, trace.replication) for trace in self.traces] == [
@@ -111,7 +110,7 @@ class VariablesResult(Told):
     @cached_property
     def provenance(self) -> dict[str, str | int]:
         """Enough to know whether two results may be compared."""
-        return self.saved_provenance or provenance(self.scenario)
+        return provenance(self.scenario)
 
     @property
     def written(self) -> list[tuple[str, ProgramTrace]]:

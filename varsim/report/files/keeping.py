@@ -1,15 +1,11 @@
 """The directory of a run: filled whole or not at all, what others put there left alone."""
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
-
-from pydantic import BaseModel
 
 from varsim.report import page
 from varsim.report.files.claim import (
@@ -17,20 +13,16 @@ from varsim.report.files.claim import (
     FILES,
     RUN,
     Kind,
-    NotARunError,
     check_target,
-    facts_in,
     kinds_of,
     previous_of,
     put_into,
 )
 from varsim.report.render import Format, render
 from varsim.report.report import Report
-from varsim.scenario.provenance import is_sealed, sealed, to_json
-from varsim.version import SCHEMA_VERSION
+from varsim.scenario.provenance import sealed, to_json
 
 T = TypeVar("T")
-S = TypeVar("S", bound=BaseModel)
 
 # What is written of a report beside its page and figures, and as what.
 FORMS: Final[dict[Kind, dict[str, Format]]] = {
@@ -40,8 +32,6 @@ FORMS: Final[dict[Kind, dict[str, Format]]] = {
     "stragglers": {"stragglers.json": "json"},
 }
 _DRAWN: Final = (".png", ".svg")
-# Since this version of the engine files have checksums.
-SEALED_SINCE: Final = 4
 
 
 def put(directory: Path, fill: Callable[[Path], T]) -> T:
@@ -103,18 +93,16 @@ def put_report(
     report: Report,
     directory: Path,
     more: Mapping[str, str | bytes | None] = {},
-    again: bool = False,
 ) -> None:
     """Put what is told of something where its files lie: as text, its page, its figures.
 
-    `again`: page and figures alone. Each file is there whole or as it was before; figures that the
+    Each file is there whole or as it was before; figures that the
     report no longer has go, and so do those of `more` of which there is nothing. Raises as
     `put_into` does.
     """
 
     def fill(path: Path) -> None:
-        forms: dict[str, Format] = {} if again else FORMS[report.kind]
-        for name, format in forms.items():
+        for name, format in FORMS[report.kind].items():
             text = render(report, format, pictures=True)
             (path / name).write_bytes(text.encode())
         for name, content in more.items():
@@ -130,60 +118,9 @@ def put_report(
         (directory / name).unlink(missing_ok=True)
 
 
-def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
-    """What the file says by which a run of this kind is known.
-
-    Raises NotARunError where there is no run of it that this version can read, or one of its files
-    is not as it was written; one that was taken away is missed by who needs it.
-    """
-    facts, file = facts_in(directory, kind), directory / FACTS[kind]
-    if facts is None:
-        raise NotARunError(f"{directory} holds no varsim run: no {FACTS[kind]} written by varsim")
-    with suppress(KeyError, TypeError):
-        made = facts["provenance"]
-        if made["schema"] != SCHEMA_VERSION:
-            raise NotARunError(
-                f"{directory} was written by varsim {made['varsim']} with scenario schema "
-                f"{made['schema']}, this is schema {SCHEMA_VERSION}: run it again"
-            )
-        if made["engine"] < SEALED_SINCE:
-            raise NotARunError(
-                f"{file} was written by an earlier varsim, without checksums: run it again"
-            )
-    if not is_sealed(facts):
-        raise damaged(file)
-    for name, written in facts["files"].items():
-        path = directory / name
-        if path.exists() and _checksum(path) != written:
-            raise damaged(path)
-    return facts
-
-
-def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
-    """The scenario of a run of which these are the facts; NotARunError if it is none any more."""
-    try:
-        # In a file quantities are text with units, so they are read as from a file.
-        return model.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
-    except ValueError as error:
-        needed = facts["provenance"].get("needs")
-        raise NotARunError(
-            f"the scenario of {directory} cannot be read here; besides varsim it needs {needed}"
-            if needed
-            else f"the scenario of {directory} is not one that this version of varsim can read: "
-            "run it again"
-        ) from error
-
-
 def head(question: str) -> str:
     """The comment that a written scenario begins with: what it is to answer, if that is known."""
     return "".join(f"{f'# {line}'.rstrip()}\n" for line in question.splitlines())
-
-
-def damaged(file: Path) -> NotARunError:
-    """What to say of a file that is not as varsim wrote it."""
-    return NotARunError(
-        f"{file} is damaged, or was changed since varsim wrote it: run its scenario again"
-    )
 
 
 def _checksum(path: Path) -> str:

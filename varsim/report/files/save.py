@@ -1,32 +1,25 @@
-"""A run's files: written all at once or not at all, and read back into a Result."""
+"""A run's files: written all at once or not at all."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.trace import (
-    WORKER,
-    EvaluationRow,
-    GradientRow,
-    LinkRow,
-    Span,
-    Standstill,
     Trace,
 )
 from varsim.inert import field
 from varsim.report.files.chrome_trace import FILE, START, chrome_trace
-from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
-from varsim.report.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
+from varsim.report.files.keeping import head, put_run
+from varsim.report.files.text_columns import fair_shares, filled, seconds_text
 from varsim.report.render import csv_text
 from varsim.report.report import Report
 from varsim.report.training import document, summary
-from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
@@ -101,33 +94,6 @@ def save(
         files[SENDS] = _table(names, traces, map(_spans, rows, sends))
     put_run(directory, "training", files, facts, report)
     return Saved(directory, notes)
-
-
-def load_result(directory: Path) -> Result:
-    """The Result that was saved in `directory`, with the spans that were saved.
-
-    Raises NotARunError where there is no run that this version can read, OSError where a file of
-    it is missing.
-    """
-    facts = facts_of(directory, "training")
-    made, runs = facts["provenance"], facts["runs"]
-    scenario = scenario_of(facts, directory, Scenario)
-    lives = {name: list(columns)[2:] for name, columns in of_lives(scenario).items()}
-    tables = {
-        name: _Rows(name, directory / f"{name}.csv", columns)
-        for name, columns in (_READ | lives).items()
-        if f"{name}.csv" in facts["files"]
-    }
-    traces = [_trace(run, tables) for run in runs]
-    reference = [_trace(run, {}) for run in facts["reference"]]
-    times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
-    measured = [
-        np.array(run["measured_time_ns"], dtype=np.int64)
-        for run in runs
-        if "measured_time_ns" in run
-    ]
-    alone = [float(run["examples_per_s"]) for run in facts["reference"] if "examples_per_s" in run]
-    return Result(scenario, traces, reference, times, measured, made, alone)
 
 
 _Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]
@@ -227,124 +193,3 @@ def _kept_spans(result: Result, most: int) -> list[int]:
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
-
-
-# What is read back of each table; the other columns follow from these and summary.json.
-_READ = {
-    "updates": [
-        *("worker", "iteration", "read_s", "read_step", "compute_start_s", "computed_s"),
-        *("arrived_s", "ended_s", "ended_step", "outcome", "applied_share"),
-    ],
-    "spans": ["worker", "activity", "start_s", "end_s", "iteration"],
-    "evaluations": [
-        *("time_s", "global_step", "examples", "loss", "accuracy", "divergence", "off_grid"),
-    ],
-    "steps": ["time_s"],
-}
-_READ["sends"] = _READ["spans"]
-_NUMBER_OF = {name: number for names in (ACTIVITIES, OUTCOMES) for number, name in enumerate(names)}
-_FLOATS = ("loss", "accuracy", "divergence", "applied_share")
-
-
-class _Rows:
-    """One saved table, read and handed out part by part; OSError where it is missing."""
-
-    def __init__(self, name: str, path: Path, columns: list[str]) -> None:
-        path.stat()
-        self._name, self._parts = name, _read(path, columns)
-        self._left = next(self._parts)
-
-    def take(self, run: dict[str, Any]) -> Iterator[list[NDArray[Any]]]:
-        """The columns of this run, which is the next."""
-        count = run["rows"][self._name]
-        while True:
-            part = [column[:count] for column in self._left]
-            self._left = [column[count:] for column in self._left]
-            count -= len(part[0])
-            yield part
-            if not count:
-                return
-            self._left = next(self._parts)
-
-    def whole(self, run: dict[str, Any]) -> list[NDArray[Any]]:
-        """The same, in one part."""
-        return [np.concatenate(parts) for parts in zip(*self.take(run), strict=True)]
-
-
-def _read(path: Path, columns: list[str]) -> Iterator[list[NDArray[Any]]]:
-    """The columns of a CSV file, so many rows at a time; first none, in case there are none."""
-    from pandas import read_csv
-
-    yield [_parsed(column, []) for column in columns]
-    with read_csv(
-        path, usecols=columns, dtype=str, keep_default_na=False, chunksize=BLOCK
-    ) as tables:
-        for table in tables:
-            yield [_parsed(column, table[column].tolist()) for column in columns]
-
-
-def _parsed(column: str, texts: list[str]) -> NDArray[Any]:
-    if column.endswith("_s"):
-        return nanoseconds(texts)
-    if column in ("activity", "outcome"):
-        return np.array([_NUMBER_OF[text] for text in texts], dtype=np.int64)
-    if column in _FLOATS:
-        return np.array([float(text or "nan") for text in texts], dtype=np.float64)
-    if column == "ended_step":
-        texts = [text or "-1" for text in texts]
-    return np.array(texts, dtype=np.int64) if texts else np.empty(0, dtype=np.int64)
-
-
-def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
-    """A trace from its facts and, unless it is a reference, its rows."""
-    gradients = Rows(len(GradientRow._fields))
-    spans, sends = Rows(len(Span._fields)), Rows(len(Span._fields))
-    steps, life = np.empty(0, dtype=np.int64), None
-    evaluations: list[EvaluationRow] = []
-    if tables:
-        for *columns, share in tables["updates"].take(run):
-            parts = np.rint(share * run["variables"]).astype(np.int64)
-            gradients.append(np.stack([*columns, parts], axis=1))
-        for columns in tables["spans"].take(run):
-            spans.append(np.stack(columns, axis=1))
-        for columns in tables["sends"].take(run) if "sends" in tables else ():
-            sends.append(np.stack(columns, axis=1))
-        (steps,) = tables["steps"].whole(run)
-        if "lives" in tables:
-            life = np.stack(tables["lives"].whole(run), axis=1)
-            if (life[:, -1] == -1).all():  # of a whole job, beside others of workers
-                life = life[:, :WORKER]
-        rows = tables["evaluations"].whole(run)
-        values = zip(*(column.tolist() for column in rows), strict=True)
-        evaluations = [EvaluationRow._make([*row[:-1], bool(row[-1])]) for row in values]
-    stale, links = run["copy_staleness"], run["links"]
-    return Trace(
-        strategy=run["strategy"],
-        replication=run["replication"],
-        workers=run["workers"],
-        variables=run["variables"],
-        batch_size=run["batch_size"],
-        end=run["end_ns"],
-        stopped_by=run["stopped_by"],
-        standstill=Standstill(**run["standstill"]) if run.get("standstill") else None,
-        global_step=run["global_step"],
-        span_rows=spans,
-        gradient_rows=gradients,
-        evaluations=evaluations,
-        steps=steps,
-        copy_staleness=np.repeat(
-            np.array(stale["values"], dtype=np.int64), np.array(stale["counts"], dtype=np.int64)
-        ),
-        links=[LinkRow(*row) for row in zip(*links.values(), strict=True)],
-        heap_events=run["heap_events"],
-        gradients_evaluated=run["gradients_evaluated"],
-        gradients_aggregated=run["gradients_aggregated"],
-        sent=math.nan if run.get("sent_bytes") is None else run["sent_bytes"],
-        sending=run.get("sending_ns", 0),
-        hidden=run.get("hidden_ns", 0),
-        life=life,
-        rolled_back=np.array(run["rolled_back"]) if run.get("rolled_back") else None,
-        in_vain=np.array(run["in_vain"]) if run.get("in_vain") else None,
-        model_lost=run.get("model_lost", False),
-        send_rows=sends,
-    )

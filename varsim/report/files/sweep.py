@@ -6,12 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from varsim.report.files.claim import facts_in
-from varsim.report.files.keeping import damaged, head
-from varsim.scenario.provenance import is_sealed
+from varsim.report.files.keeping import head
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.writing import needs_text
-from varsim.study.sweep.runs_file import STORE
 from varsim.study.sweep.table import Table
 
 SCENARIO: Final = "sweep.yaml"
@@ -35,22 +32,6 @@ def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
     needed = needs_text(*(point.scenario for point in sweep.points))
     put(directory / SCENARIO, head(question) + sweep.yaml + needed)
-
-
-def holds_sweep(directory: Path) -> bool:
-    """Whether a directory has the results of a sweep, perhaps damaged, and the runs behind them."""
-    return all((directory / name).is_file() for name in (SCENARIO, JSON, STORE))
-
-
-def swept_in(directory: Path) -> tuple[list[str], str]:
-    """The labels of the strategies of which the results in a directory are, and its sweep's hash.
-
-    Raises NotARunError where they are not as they were written.
-    """
-    told = facts_in(directory, "sweep")
-    if not told or not is_sealed(told):
-        raise damaged(directory / JSON)
-    return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["asked_sha256"]
 
 
 def put(path: Path, text: str) -> None:

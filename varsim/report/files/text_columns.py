@@ -32,12 +32,6 @@ def seconds_text(times: NDArray[np.int64]) -> list[str]:
     return texts
 
 
-def nanoseconds(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The inverse of `seconds_text`."""
-    digits = "\n".join(texts).replace(".", "").split("\n") if len(texts) else []
-    return np.array([int(text) if text else -1 for text in digits], dtype=np.int64)
-
-
 def fair_shares(wanted: Sequence[int], available: int) -> list[int]:
     """How many each gets: what it wants, or an equal part of what the modest ones leave."""
     given = [0] * len(wanted)
