@@ -275,7 +275,9 @@ def command_of(process: int) -> bytes:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize(("number", "said"), STOPS)
-@pytest.mark.parametrize("later", [0.0, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize(
+    "later", [0.3, *(pytest.param(later, marks=pytest.mark.slow) for later in (0.0, 0.6, 0.9))]
+)
 def test_a_signal_while_the_report_is_written_is_no_accident(
     small: Path, number: signal.Signals, said: str, later: float
 ) -> None:

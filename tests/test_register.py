@@ -230,6 +230,8 @@ def test_what_is_typed_in_is_another_definition_each_time() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:
     given = (
         ALL.replace("kind: hub", "kind: star")

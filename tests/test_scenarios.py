@@ -29,6 +29,7 @@ from varsim.study.verdict import ranked
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
 PLANS = [path for path in EVERY_FILE if "\nplan:" in path.read_text()]
+LONG = ("sparse_rows", "neighbours_only", "read_every", "tokens_or_textbook")  # 5 s to 15 s
 SCENARIOS = [path for path in EVERY_FILE if path not in (*SWEEPS, *PLANS)]
 OF_VARIABLES = [path for path in SCENARIOS if isinstance(load_scenario(path), VariablesScenario)]
 
@@ -100,7 +101,17 @@ def explanation_of(path: Path) -> list[str]:
     return terminal(explanation(load_scenario(path), path.name, question), 80).splitlines()
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=path.stem,
+            marks=[pytest.mark.slow, pytest.mark.product] if path.stem in LONG else [],
+        )
+        for path in SCENARIOS
+    ],
+)
 def test_a_scenario_gives_its_golden_summary(path: Path) -> None:
     """To change golden files on purpose: python tests/test_scenarios.py NAME, in its own commit."""
     check_rows(summary_of(path), path.stem)

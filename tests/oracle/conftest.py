@@ -1,4 +1,4 @@
-"""How many random scenarios, and from which seed: 1,000 from 0 unless told otherwise.
+"""How many random scenarios, and from which seed: 1,000 from 0, most of them slow tests, unless told.
 
 Or as many as the module says by `SCENARIOS`.
 """
@@ -6,6 +6,7 @@ Or as many as the module says by `SCENARIOS`.
 import pytest
 
 CHUNK = 50
+QUICK = 250  # so many are no slow test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,7 +19,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seeds" in metafunc.fixturenames:
         first = metafunc.config.getoption("first", None) or 0
         usual = getattr(metafunc.module, "SCENARIOS", 1000)
-        number = metafunc.config.getoption("scenarios", None) or usual
+        asked = metafunc.config.getoption("scenarios", None)
+        number = asked or usual
         end = first + number
-        chunks = [range(seed, min(seed + CHUNK, end)) for seed in range(first, end, CHUNK)]
-        metafunc.parametrize("seeds", chunks, ids=[f"from {chunk.start}" for chunk in chunks])
+        metafunc.parametrize(
+            "seeds",
+            [
+                pytest.param(
+                    range(seed, min(seed + CHUNK, end)),
+                    id=f"from {seed}",
+                    marks=[pytest.mark.slow] if seed >= QUICK and not asked else [],
+                )
+                for seed in range(first, end, CHUNK)
+            ],
+        )

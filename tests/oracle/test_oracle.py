@@ -36,6 +36,7 @@ def sample() -> list[Case]:
     return [case(seed) for seed in SAMPLE]
 
 
+@pytest.mark.slow
 class TestWhatIsDrawn:
     """The random scenarios reach what they are drawn for."""
 

@@ -13,6 +13,9 @@ PAGE = Path(__file__).parent.parent.parent / "reports" / "validation" / "measure
 SERVERS, COLLECTIVES = "parameter servers", "collectives"
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
     return read_runs(RUNS)

@@ -91,6 +91,7 @@ def test_fields_that_need_each_other_are_tried_together() -> None:
     assert not set(both) & set(found(1e5))
 
 
+@pytest.mark.slow
 def test_a_run_that_only_its_time_ends_is_not_tried_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
