@@ -1,4 +1,4 @@
-"""How many random scenarios, and from which seed: 1,000 from 0, most of them slow tests, unless told.
+"""How many random scenarios, from which seed: 1,000 from 0, most of them slow, unless told.
 
 Or as many as the module says by `SCENARIOS`.
 """

@@ -66,27 +66,6 @@ class TestByHand:
         assert (given_up.computed, given_up.arrived) == (-1, -1)
         assert computed_until(given_up) == given_up.applied == 300_000_000
 
-    def test_one_who_computes_is_called_off_over_a_wire(self) -> None:
-        # Reads end at 10, 20, 30 ms, one after the other; 100 ms, worker 2 takes 250. Pushed by
-        # 120 and 130: the step is over. Worker 2 reads first, until 140, then worker 1, who ended
-        # the step, until 150, and worker 0, who waited, until 160. So worker 1 pushes by 260 and
-        # worker 0 by 270. Again: worker 2 until 280, worker 0 until 290, worker 1 until 300.
-        trace = run(
-            backups(2),
-            network=WIRE,
-            cluster={"slow_workers": (slow(2, 2.5),)},
-            stop={"global_steps": 3},
-        )
-
-        assert milliseconds(trace.steps) == [130, 270, 410]
-        assert life(trace, 2)[:4] == [
-            *(("queue", 0, 20), ("read", 20, 30), ("compute", 30, 130), ("read", 130, 140)),
-        ]
-        assert life(trace, 0)[:6] == [
-            *(("read", 0, 10), ("compute", 10, 110), ("write", 110, 120), ("barrier", 120, 130)),
-            *(("queue", 130, 150), ("read", 150, 160)),
-        ]
-
     def test_one_who_sends_is_called_off_and_its_message_still_holds_the_port(self) -> None:
         # Worker 2 takes 98 ms: computed at 128, it sends behind worker 1, from 130 to 140, but at
         # 130 the step is over. It reads until 140, has computed at 238 and pushed by 248.

@@ -265,10 +265,6 @@ class TestNone:
 class TestBackupWorkers:
     SETTINGS = {"kind": "backup_workers", "replicas_to_aggregate": 2}
 
-    def test_a_backup_covers_a_death(self) -> None:
-        trace = run(self.SETTINGS, stop={"global_steps": 4}, events=(kill(0.15, 1),))
-        assert milliseconds(trace.steps) == [100, 200, 300, 400]
-
     def test_two_are_too_many(self) -> None:
         events = (kill(0.15, 1), kill(0.25, 2))
         trace = run(self.SETTINGS, stop={"global_steps": 4}, events=events)
@@ -288,14 +284,3 @@ class TestBackupWorkers:
         trace = run(self.SETTINGS, stop={"global_steps": 4}, events=events)
 
         assert report(trace)[-1] == "to free it: restart 2 of workers 0, 1, 2"
-
-    def test_one_who_had_come_counts_and_may_come_again(self) -> None:
-        # Workers 0 and 2 take 400 ms; worker 1 has come at 100 and dies. Back at 150, it comes
-        # again at 250: two gradients, the step is over. All begin anew: 350 is the first arrival.
-        trace = run(
-            self.SETTINGS,
-            cluster={"slow_workers": (slow(0, 4.0), slow(2, 4.0))},
-            stop={"global_steps": 2},
-            events=(kill(0.12, 1), restart(0.15, 1)),
-        )
-        assert milliseconds(trace.steps) == [250, 650]

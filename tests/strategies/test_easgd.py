@@ -24,7 +24,6 @@ from varsim.study.simulation import Run, started
 from varsim.values.variable import divergence
 
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
-FAIR = {**WIRE, "sharing": "fair"}
 EXPONENTIAL = {"kind": "exponential", "mean": 0.1}
 
 
@@ -45,19 +44,6 @@ class TestTimes:
         moved = {link.name: link.moved for link in trace.links}
         assert moved["ps 0 up"] == moved["ps 0 down"] == 80
 
-    def test_two_at_a_time_queue_at_the_server(self) -> None:
-        # Worker 1 fetches after worker 0, and sends after it.
-        trace = run(easgd(), cluster={"workers": 2}, network=WIRE, stop={"global_steps": 2})
-        assert life(trace, 1)[:4] == [
-            *(("compute", 0, 100), ("queue", 100, 200)),
-            *(("read", 200, 300), ("write", 300, 400)),
-        ]
-        assert milliseconds(trace.steps) == [300, 400]
-
-    def test_or_share_its_links(self) -> None:
-        trace = run(easgd(), cluster={"workers": 2}, network=FAIR, stop={"global_steps": 2})
-        assert milliseconds(trace.steps) == [500, 500]
-
     def test_in_round_robin_a_worker_waits_for_its_turn(self) -> None:
         # Worker 0 takes 300 ms a step: worker 1 waits until its exchange is over.
         cluster = {"workers": 2, "slow_workers": (slow(0, 3.0),)}
@@ -71,16 +57,6 @@ class TestTimes:
         ]
         free = run(easgd(), cluster=cluster, network=WIRE, stop={"global_steps": 3})
         assert life(free, 1)[:3] == [("compute", 0, 100), ("read", 100, 200), ("write", 200, 300)]
-
-    def test_servers_that_need_time_to_handle_requests(self) -> None:
-        overheads = {"pull": 0.01, "push": 0.02, "wake": 0.005}
-        cluster = {
-            "workers": 1,
-            "overheads": overheads,
-            "server_update": {"time": {"kind": "constant", "value": 0.03}},
-        }
-        trace = run(easgd(), cluster=cluster, network=WIRE, stop={"global_steps": 1})
-        assert milliseconds(trace.steps) == [100 + 10 + 100 + 100 + 20 + 30 + 5]
 
 
 class TestValues:
@@ -134,21 +110,6 @@ class TestValues:
 
 
 class TestDeaths:
-    def test_who_begins_again_takes_the_centre(self) -> None:
-        # Worker 1 dies as it computes, at 450 ms, and comes back at 600 ms; a fetch of 100 ms.
-        trace = run(
-            easgd(period=4),
-            cluster={"workers": 2},
-            network=WIRE,
-            events=(kill(0.45, 1), restart(0.6, 1)),
-            stop={"time": 1.0},
-        )
-        assert life(trace, 1) == [
-            *(("compute", 0, 100), ("queue", 100, 200), ("read", 200, 300), ("write", 300, 400)),
-            *(("compute", 400, 450), ("down", 450, 600), ("read", 600, 700)),
-            *(("compute", 700, 800), ("compute", 800, 900), ("compute", 900, 1000)),
-        ]
-
     def test_what_was_on_its_way_is_lost(self) -> None:
         # Worker 1 dies while its difference is on the links; the centre never gets it.
         def centre(*events: Any) -> Any:

@@ -91,22 +91,6 @@ class TestBytes:
         )
         assert_same(run_one(Run(mixed, 0, 0)), run_one(Run(both, 0, 0)))
 
-    def test_servers_work_on_what_is_sent(self) -> None:
-        # Read 40 bytes in 5, copied in 4; 20 bytes there after 3, copied in 2, applied in 20.
-        trace = run(
-            "none",
-            network=WIRE,
-            cluster={
-                "workers": 1,
-                "overheads": {"payload": 1e4},
-                "server_update": {"rate": 1e3},
-            },
-            workload=HALF,
-            stop={"global_steps": 1},
-        )
-
-        assert milliseconds(trace.steps) == [4 + 5 + 100 + 3 + 2 + 20]
-
     def test_rows_are_sent_with_their_numbers(self) -> None:
         # 2 rows of 3 numbers: 40 bytes read, 28 bytes sent, of each of two variables.
         trace = run(

@@ -43,15 +43,6 @@ def updates(trace: Trace) -> list[tuple[float, list[int]]]:
     ]
 
 
-def test_two_finished_workers_make_an_update_and_the_third_computes_on() -> None:
-    # 0 has finished at 100 ms and waits for 1, at 200 ms. Both begin anew; 0 has finished at 300,
-    # 1 and 2 at 400 ms: 1 is taken in first, by its rank, and 2 waits for 0, at 500 ms.
-    trace = run({"kind": "k_async", "k": 2}, **SPEEDS, stop={"time": 0.55})
-    assert updates(trace) == [(200, [0, 1]), (400, [0, 1]), (500, [0, 2])]
-    assert life(trace, 0)[:3] == [("compute", 0, 100), ("barrier", 100, 200), ("compute", 200, 300)]
-    assert life(trace, 2)[:2] == [("compute", 0, 400), ("barrier", 400, 500)]
-
-
 def test_nobody_waits_where_any_two_gradients_make_an_update() -> None:
     # At 200 ms there is one of 0 since 100 ms, and those of 0 and 1 come: 0 and 0 make an update.
     # At 300 ms 0 comes to what 1 left; at 400 ms all three come, and that of 2 is left.

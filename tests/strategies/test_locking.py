@@ -190,17 +190,6 @@ class TestCommits:
 
         assert milliseconds(trace.steps) == expected
 
-    def test_a_worker_is_told_to_go_on_after_its_update(self) -> None:
-        cluster = {"workers": 1, "overheads": {"push": 0.01, "commit": 0.06, "wake": 0.005}}
-        trace = run(LOCKED, cluster=cluster, stop={"global_steps": 2})
-
-        assert milliseconds(trace.steps) == [170, 345]
-        assert life(trace, 0)[:3] == [
-            ("compute", 0, 100),
-            ("write", 100, 175),
-            ("compute", 175, 275),
-        ]
-
 
 class TestDeaths:
     def test_while_waiting_it_leaves_its_place(self) -> None:

@@ -21,17 +21,6 @@ from varsim.values.gradient import Parameters
 SMALL = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}
 
 
-def test_single_steps_one_after_the_other() -> None:
-    # Compute 100, and again, and again. Nothing else takes time.
-    trace = run("single")
-
-    assert milliseconds(trace.steps) == [100, 200, 300]
-    assert trace.workers == 1
-    assert life(trace, 0) == [("compute", 0, 100), ("compute", 100, 200), ("compute", 200, 300)]
-    assert trace.stopped_by == "global_steps"
-    assert staleness(trace) == [0, 0, 0]
-
-
 def test_on_write_with_a_straggler_and_latency() -> None:
     # 300 bytes over a ring of 3: chunks of 100 bytes hold a link 10 and arrive 1 later, in 4
     # rounds. Workers 0 and 1 compute 100, worker 2 takes 200.
@@ -262,31 +251,6 @@ class TestNone:
         "stop": {"global_steps": 7},
     }
 
-    def test_first_come_links(self) -> None:
-        # The server's up link serves worker 0 in 0..10 and worker 1 in 10..20.
-        #
-        # worker 0: reads 0..11, computes ..111, pushes ..122 (update 1, read at step 0)
-        #           reads ..133, computes ..233, pushes ..244 (update 2, read at 1)
-        #           reads ..255, computes ..355, pushes ..366 (update 4, read at 2)
-        #           reads ..377, computes ..477, pushes ..488 (update 5, read at 4)
-        #           reads ..499, computes ..599, pushes ..610 (update 6, read at 5)
-        # worker 1: reads 0..21, computes ..321, pushes ..332 (update 3, read at step 0)
-        #           reads ..343, computes ..643, pushes ..654 (update 7, read at 3)
-        trace = run("none", **self.CHANGES)
-
-        assert milliseconds(trace.steps) == [122, 244, 332, 366, 488, 610, 654]
-        assert staleness(trace) == [0, 0, 2, 1, 0, 0, 3]
-        assert [fate.worker for fate in fates(trace)] == [0, 0, 1, 0, 0, 0, 1]
-        assert life(trace, 1) == [
-            ("queue", 0, 10),
-            ("read", 10, 21),
-            ("compute", 21, 321),
-            ("write", 321, 332),
-            ("read", 332, 343),
-            ("compute", 343, 643),
-            ("write", 643, 654),
-        ]
-
     def test_values_are_those_of_the_versions_read(self) -> None:
         # As above: the version each of the seven gradients was computed from.
         trace = run("none", **self.CHANGES)
@@ -298,41 +262,6 @@ class TestNone:
             versions.append(model.step(versions[-1], gradient))
 
         assert losses(trace) == [model.loss(version) for version in versions]
-
-    def test_a_slow_server_port_queues_reads_and_pushes(self) -> None:
-        # Server links of half the bandwidth: 20 each. Reads at 0: 20 + 1, 40 + 1, 60 + 1.
-        # Pushes start at 121, 141, 161 and find the port free: 142, 162, 182. Each reads again at
-        # once: no queue ever again, 142 -> 163, compute 263, push 284.
-        trace = run(
-            "none",
-            network={**SMALL, "server_bandwidth": 5e3},
-            problem={"dimension": 25},
-            stop={"global_steps": 4},
-        )
-
-        assert milliseconds(trace.steps) == [142, 162, 182, 284]
-        assert life(trace, 2)[:3] == [("queue", 0, 40), ("read", 40, 61), ("compute", 61, 161)]
-
-    def test_fair_links_keep_equal_workers_together(self) -> None:
-        # 3 reads share the port: 30 + 1. Compute 131. 3 pushes share it: 161 + 1 = 162.
-        # Reads at 162: 193. Compute 293, pushes 324. Alone a message takes 11, so 20 are queueing.
-        trace = run(
-            "none",
-            network={**SMALL, "sharing": "fair"},
-            problem={"dimension": 25},
-            stop={"global_steps": 6},
-        )
-
-        assert milliseconds(trace.steps) == [162, 162, 162, 324, 324, 324]
-        # All read at one instant: by rank, worker 1 after worker 0 has pushed, and so on.
-        assert [fate.worker for fate in fates(trace)] == [0, 1, 2, 0, 1, 2]
-        assert life(trace, 1)[:5] == [
-            ("queue", 0, 20),
-            ("read", 20, 31),
-            ("compute", 31, 131),
-            ("queue", 131, 151),
-            ("write", 151, 162),
-        ]
 
     def test_simgrid_asynchronous_server(self) -> None:
         # Fair links; compute 500, 500, 500, 1000; 100 for a message alone, no latency. SimGrid's

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.building import MS, gradient_rows, kill, life, milliseconds, restart, run, scenario, slow
+from tests.building import MS, gradient_rows, kill, milliseconds, restart, run, scenario, slow
 from varsim.cluster.trace import Trace
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.load import load
@@ -40,18 +40,6 @@ def test_a_fast_worker_waits_for_the_slowest_clock(staleness: int, expected: lis
     trace = run(ssp(staleness=staleness), **ONE_SLOW, stop={"time": 1.0})
     assert pushes(trace, 0) == pushes(trace, 1) == expected
     assert pushes(trace, 2) == [300, 600, 900]
-
-
-def test_the_wait_is_a_barrier_in_the_time_split() -> None:
-    trace = run(ssp(staleness=1), **ONE_SLOW, stop={"time": 0.7})
-    assert life(trace, 0) == [
-        ("compute", 0, 100),
-        ("compute", 100, 200),
-        ("barrier", 200, 300),
-        ("compute", 300, 400),
-        ("barrier", 400, 600),
-        ("compute", 600, 700),
-    ]
 
 
 def test_links_take_their_time() -> None:

@@ -1,0 +1,105 @@
+"""Schedules worked out by hand, a table for each strategy in `by_hand/`; all times in ms.
+
+A case is a scenario, as far as it differs from BASE, and what is expected of its trace: `steps`,
+when each update is made, and `updates`, of whose gradients; `spans`, what each worker does, from
+when to when, or its first spans, if `...` follows; `fates`, which gradients (`worker#iteration`)
+are applied at a time, and which dropped (-), and `order`, whose these are, one after the other;
+`staleness`, of all that are applied, in that order. `why` is how one works it out.
+"""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.building import APPLIED, DROPPED, fates, gradient_rows, life, milliseconds, staleness
+from varsim import Scenario, load_scenario
+from varsim.cluster.trace import Trace
+from varsim.study.simulation import Run, run_one
+
+KEYS = ("steps", "spans", "updates", "fates", "order", "staleness")
+FOLDER = Path(__file__).parent / "by_hand"
+# Three workers of 100 ms a step, and a network that takes no time.
+BASE: dict[str, Any] = {
+    "name": "by_hand",
+    "cluster": {
+        "workers": 3,
+        "compute": {"kind": "constant", "value": "100 ms"},
+        "network": {
+            "kind": "star",
+            "bandwidth": "8e9 Gbit/s",
+            "latency": "0 s",
+            "sharing": "first_come",
+        },
+    },
+    "workload": {
+        "batch_size": 1,
+        "problem": {"kind": "quadratic", "dimension": 10},
+        "optimizer": {"kind": "sgd", "learning_rate": 0.1},
+    },
+    "stop": {"global_steps": 3},
+    "report": {"measure_after": "0 s"},
+}
+
+
+def cases() -> list[Any]:
+    """Every case of every table."""
+    return [
+        pytest.param(case, id=f"{path.stem}: {case['case']}")
+        for path in sorted(FOLDER.glob("*.yaml"))
+        for case in YAML(typ="safe").load(path)
+    ]
+
+
+def merged(base: Any, change: Any) -> Any:
+    """The base with what differs; another kind, or end, replaces all of it."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    whole = {} if change.get("kind", base.get("kind")) != base.get("kind") else deepcopy(base)
+    return whole | {
+        key: value if key == "stop" else merged(whole.get(key), value)
+        for key, value in change.items()
+    }
+
+
+def observed(trace: Trace, expected: dict[str, Any]) -> dict[str, Any]:
+    """What is asked of a trace, in the form of the table."""
+    found: dict[str, Any] = {"steps": milliseconds(trace.steps), "staleness": staleness(trace)}
+    found["spans"] = {
+        worker: [f"{what} {start:g}-{end:g}" for what, start, end in life(trace, worker)]
+        for worker in range(trace.workers)
+    }
+    moments: dict[float, str] = {}
+    for fate in fates(trace):
+        sign = "-" if fate.outcome == DROPPED else ""
+        told = f"{sign}{fate.worker}#{fate.iteration}"
+        moments[fate.time] = f"{moments.get(fate.time, '')} {told}".strip()
+    found["fates"] = moments
+    found["updates"] = {
+        time: sorted(
+            row.worker
+            for row in gradient_rows(trace)
+            if (row.applied_step, row.outcome) == (step, APPLIED)
+        )
+        for step, time in enumerate(found["steps"])
+    }
+    found["order"] = [fate.worker for fate in fates(trace)]
+    for worker, spans in expected.get("spans", {}).items():
+        if spans[-1] == "...":
+            found["spans"][worker][len(spans) - 1 :] = ["..."]
+    found["spans"] = {worker: found["spans"][worker] for worker in expected.get("spans", {})}
+    return {key: found[key] for key in expected}
+
+
+@pytest.mark.parametrize("case", cases())
+def test_the_schedule_is_the_one_worked_out_by_hand(case: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "case.yaml"
+    file.write_text(json.dumps(merged(BASE, case["scenario"])), encoding="utf-8")
+    expected = {key: case[key] for key in KEYS if key in case}
+    assert expected, "a case expects something"
+    scenario = load_scenario(file)
+    assert isinstance(scenario, Scenario)
+    assert observed(run_one(Run(scenario, 0, 0)), expected) == expected
