@@ -61,6 +61,16 @@ class Distribution(Model):
             return min(part.shortest() for part in parts)
         return 0.0 if self.varies else self.expectation()
 
+    def tail(self) -> float:
+        """Tail index: moments of orders below it are finite; by default that of the heaviest part,
+        and infinite without parts.
+        """
+        return min((part.tail() for part in self.parts()), default=math.inf)
+
+    def correlation_time(self) -> float:
+        """Steps that say as much of the mean as one independent step; at most that of a part."""
+        return max((part.correlation_time() for part in self.parts()), default=1.0)
+
     @property
     def is_random(self) -> bool:
         """Whether a worker's times may differ between replications."""
@@ -310,6 +320,9 @@ class Pareto(Distribution):
 
     def expectation(self) -> float:
         return self.minimum * self.alpha / (self.alpha - 1)
+
+    def tail(self) -> float:
+        return self.alpha
 
     def shortest(self) -> float:
         return self.minimum

@@ -177,6 +177,13 @@ class Markov(Distribution):
                 states.append(slow)
             yield np.where(states, times[1], times[0])
 
+    def correlation_time(self) -> float:
+        """Integrated autocorrelation time of the states, (1 + r) / (1 - r) with r from step to step
+        (Sokal, 1997).
+        """
+        kept = 1.0 - self.to_slow - self.to_fast
+        return max(super().correlation_time(), (1.0 + kept) / (1.0 - kept))
+
     @property
     def share_slow(self) -> float:
         """Stationary probability of the slow state."""

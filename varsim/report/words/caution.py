@@ -1,7 +1,7 @@
 """What misleads about compute times: guesses, and workers in step."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
@@ -11,6 +11,7 @@ from varsim.report.words.phrases import capital, digits, joined
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
+from varsim.study import tails
 from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 # A guess is shown at these multiples of its speed, too.
 SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 
+# Of sweeps; coverage of 3,000 intervals each, first 3 to 10 replications: 91 to 95 %.
+STOPPED: Final = (
+    "Replications ended once intervals were narrow enough (precision), sooner where that is "
+    "chance: their 95 % intervals hold the truth in 90 % of the cases or more."
+)
+
 # Gradients of so many updates that are in vain at first are told of.
 _MANY_UPDATES: Final = 10
 
@@ -34,11 +41,25 @@ _SETTLED: Final = 1.1
 def cautions(scenario: Scenario) -> list[str]:
     """What misleads, a sentence each; mostly nothing."""
     every = (
-        *(marching(scenario), guessed(scenario), contradicted(scenario), from_presets(scenario)),
+        *(caution(scenario) for caution in SINGLE),
         *in_vain(scenario),
         *new_at_first(scenario),
     )
     return [said for said in every if said]
+
+
+def of_points(
+    scenarios: Sequence[Scenario], *more: Callable[[Scenario], str | None]
+) -> Iterator[str]:
+    """What misleads at some of many points, once each, and at how many."""
+
+    def vain(scenario: Scenario) -> str:
+        return " ".join(in_vain(scenario))
+
+    for caution in (*SINGLE, *more, vain):
+        if said := [text for scenario in scenarios if (text := caution(scenario))]:
+            often = f" (At {len(said)} of {len(scenarios)} points.)" if len(scenarios) > 1 else ""
+            yield said[0] + often
 
 
 def in_vain(scenario: Scenario) -> Iterator[str]:
@@ -48,6 +69,41 @@ def in_vain(scenario: Scenario) -> Iterator[str]:
         if vain >= _MANY_UPDATES * strategy.gradients_per_update(scenario.cluster_of(strategy)):
             who = capital(strategy.mention)
             yield f"{who} drops {vain:,} gradients after its first update: {why}."
+
+
+def heavy_tail(scenario: Scenario) -> str:
+    """That steps have no finite variance, and what that does to intervals; mostly empty."""
+    heavy = tails.heavy(scenario)
+    if not heavy:
+        return ""
+    law = min(tails.law_of(scenario, one).tail() for one in heavy)
+    others = [one.mention for one in scenario.strategies if one not in heavy]
+    finite = f" Steps of {joined(others)} have a finite one." if others else ""
+    whose = joined([one.mention for one in heavy])
+    return (
+        f"Heavy tail: compute times have no finite variance (tail index {digits(law)}, not "
+        f"above {tails.FINITE:g}), and neither have steps of {whose}: one may last as long as all "
+        "others of a run. Intervals hold the truth less often than said, in some settings in half "
+        "of the cases, and runs are the slower the longer they last; compare medians "
+        f"(step_time_p50).{finite}"
+    )
+
+
+def few_spells(scenario: Scenario, gradients: Mapping[str, float]) -> str:
+    """That runs hold too few spells for intervals; `gradients`: see `in_few_spells`."""
+    short = tails.in_few_spells(scenario, gradients)
+    if not short:
+        return ""
+    who = min(short, key=short.__getitem__)
+    steps = tails.correlation_time(scenario, scenario.strategy(who))
+    more = math.ceil(tails.CORRELATION_TIMES / short[who]) if short[who] else math.inf
+    instead = f" (stop), {more} times as long," if math.isfinite(more) else " (stop)"
+    return (
+        f"Short for spells: {digits(steps)} steps of a worker say as much as one (its correlation "
+        f"time), and runs of {scenario.strategy(who).mention} last {digits(short[who])} "
+        f"correlation times, not {tails.CORRELATION_TIMES}: intervals may miss the truth in a "
+        f"third of the cases. Longer runs{instead} mend that, more replications do not."
+    )
 
 
 def contradicted(scenario: Scenario) -> str:
@@ -239,3 +295,7 @@ def guess_again(guess: "Guess") -> str:
         for key, value in keys.items()
     )
     return f"--set 'cluster.device={{{told}}}'"
+
+
+# Each one sentence of a scenario, or nothing.
+SINGLE: Final = (marching, guessed, *MEASURED, heavy_tail)

@@ -12,7 +12,9 @@ from varsim.report.words.caution import (
     MEASURED,
     as_read,
     at_other_speeds,
+    few_spells,
     guessed,
+    heavy_tail,
     in_vain,
     marching,
     to_the_ns,
@@ -115,8 +117,10 @@ def _of_neighbours(result: "Result") -> list["Strategy"]:
 
 def _compute(result: "Result") -> Iterator[str]:
     """What misleads about compute times."""
-    every = (marching, *MEASURED)
-    yield from filter(None, [caution(result.scenario) for caution in every])
+    scenario = result.scenario
+    gradients = {name: one.gradients for name, one in result.done.items()}
+    every = (marching, *MEASURED, heavy_tail, lambda one: few_spells(one, gradients))
+    yield from filter(None, [caution(scenario) for caution in every])
     yield from in_vain(result.scenario)
     yield from unsettled(result)
     if said := guessed(result.scenario):

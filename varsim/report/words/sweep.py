@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
-from varsim.report.words.caution import MEASURED, guessed, in_vain, marching, to_the_ns
+from varsim.report.words.caution import STOPPED, few_spells, of_points, to_the_ns
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import (
@@ -78,6 +78,11 @@ def notes(table: Table) -> list[str]:
     found = []
     rows = [row for row in table.rows if not row.failure]
     found += [*_unjudged(table), *_ends_early(table, rows), *_short(table, rows)]
+    ran = [(table.sweep.points[row.point].scenario, row) for row in rows]
+    spells = (few_spells(one, {row.strategy: row.done.gradients}) for one, row in ran)
+    found += list(filter(None, spells))[:1]
+    if any(row.precise and row.replications > table.sweep.first_replications for row in rows):
+        found.append(STOPPED)
     wide = [row for row in rows if not row.precise]
     if wide:
         share = f"{100 * table.sweep.precision:g} %"
@@ -103,14 +108,7 @@ def notes(table: Table) -> list[str]:
         )
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
-    points = table.sweep.points
-    every = (marching, guessed, *MEASURED, misfit, lambda one: " ".join(in_vain(one)))
-    for caution in every:
-        said = [text for point in points if (text := caution(point.scenario))]
-        if said:
-            often = "" if len(points) == 1 else f" (At {len(said)} of {len(points)} points.)"
-            found.append(said[0] + often)
-    return found
+    return [*found, *of_points([point.scenario for point in table.sweep.points], misfit)]
 
 
 def _unjudged(table: Table) -> Iterator[str]:
