@@ -167,6 +167,8 @@ def on_a_terminal(small: Path, **variables: str) -> str:
     return seen.decode()
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_a_long_run_shows_a_bar_on_a_terminal(small: Path) -> None:
     seen = on_a_terminal(small, TERM="xterm-256color")
     assert "simulating" in seen
@@ -174,6 +176,8 @@ def test_a_long_run_shows_a_bar_on_a_terminal(small: Path) -> None:
     assert seen.rstrip().endswith(("\x1b[2K", "\x1b[?25h")), "the bar is wiped, the cursor is back"
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_a_plain_terminal_gets_no_control_codes(small: Path) -> None:
     assert "\x1b" not in on_a_terminal(small, TERM="dumb")
 
@@ -224,6 +228,8 @@ def stopped(small: Path, number: signal.Signals, jobs: int, steps: int) -> Itera
 STOPS = [(signal.SIGINT, "130 varsim: interrupted\n"), (signal.SIGTERM, "143 varsim: terminated\n")]
 
 
+@pytest.mark.slow
+@pytest.mark.product
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("number", "said"), STOPS)

@@ -402,6 +402,8 @@ def test_the_python_examples_run(
     assert names["waits"]["on_write"].mean == 5
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_two_places_make_a_strategy(tmp_path: Path) -> None:
     """The shown file and its line in the table are all that a copy of the package needs."""
     shutil.copytree(

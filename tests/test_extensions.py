@@ -152,6 +152,8 @@ class TestEntryPoints:
         assert done.returncode == 2
         assert "unknown key 'evry'; did you mean 'every'?" in done.stderr
 
+    @pytest.mark.slow
+    @pytest.mark.product
     def test_all_five_run_and_are_read_again(self, packages: Path) -> None:
         path = packages / "all.yaml"
         path.write_text(ALL.replace("[{", "[{kind: mine, pause: 3 ms}, {"))

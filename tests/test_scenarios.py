@@ -29,7 +29,13 @@ from varsim.study.verdict import ranked
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
 PLANS = [path for path in EVERY_FILE if "\nplan:" in path.read_text()]
-LONG = ("sparse_rows", "neighbours_only", "read_every", "tokens_or_textbook")  # 5 s to 15 s
+LONG = (
+    "slow_worker",
+    "sparse_rows",
+    "neighbours_only",
+    "read_every",
+    "tokens_or_textbook",
+)  # 5 s to 15 s
 SCENARIOS = [path for path in EVERY_FILE if path not in (*SWEEPS, *PLANS)]
 OF_VARIABLES = [path for path in SCENARIOS if isinstance(load_scenario(path), VariablesScenario)]
 

@@ -328,6 +328,8 @@ class TestAsynchronous:
 
         assert_mean_in_time(step_times(trace)[400:], 1 / rate)
 
+    @pytest.mark.slow
+    @pytest.mark.product
     def test_mean_of_the_parameters_under_delay(self) -> None:
         # async-quad-mean-01 (Mitliagkas et al., 2016): N = 4, x0 = 1, eta lambda = 0.1, t = 10.
         # Here x is the distance to the optimum of a bowl of one dimension, its loss x^2 / 2.

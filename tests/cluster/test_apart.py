@@ -140,6 +140,8 @@ def test_where_links_are_shared_only_the_queue_at_them_differs() -> None:
     assert np.array_equal(*down)  # failures and repairs are the same, whatever steps take
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_random_steps_are_inside_intervals() -> None:
     case: dict[str, Any] = {
         "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 0.5}},

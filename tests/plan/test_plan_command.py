@@ -110,6 +110,8 @@ def test_the_answer_runs_and_meets_its_targets(file: Path, tmp_path: Path) -> No
     assert cost == facts["answer"]["cost_per_hour"]
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_one_result_however_it_is_run(file: Path, tmp_path: Path) -> None:
     def planned(name: str, *options: object) -> str:
         return sha256(varsim("plan", file, "--out", tmp_path / name, "--quiet", *options))
@@ -185,6 +187,8 @@ class TestTooManyToLookAtAll:
         path.write_text(text(LARGE))
         return path
 
+    @pytest.mark.slow
+    @pytest.mark.product
     def test_the_same_trials_whatever_the_jobs(self, large: Path, tmp_path: Path) -> None:
         pytest.importorskip("optuna", reason="needs the extra 'plan'")
         one = varsim("plan", large, "--out", tmp_path / "one", "--jobs", 1, "--quiet")

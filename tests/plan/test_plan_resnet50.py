@@ -38,6 +38,8 @@ def test_it_begins_with_its_question() -> None:
     assert "The prices are examples" in FILE.read_text()
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_a_part_of_it_gives_the_golden_cells() -> None:
     """To change the file on purpose: python tests/plan/test_plan_resnet50.py, in its own commit."""
     found = part_of_it()

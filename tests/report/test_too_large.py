@@ -76,6 +76,8 @@ def test_plan(settings: dict[str, Any]) -> None:
     assert any("with 108 GB or more before any activation" in line for line in said)
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_explain(settings: dict[str, Any]) -> None:
     found = varsim.explain(settings)
     assert isinstance(found, Why)

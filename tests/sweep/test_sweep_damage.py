@@ -92,6 +92,8 @@ def test_one_flipped_bit_of_a_number_loses_one_run(kept: Path, tmp_path: Path) -
     assert (tmp_path / "runs.sqlite.damaged").read_bytes().count(b"0.15285714285714285") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_a_sweep_makes_unreadable_runs_again_and_counts_them(swept: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(swept / "out", out)

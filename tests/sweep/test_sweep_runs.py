@@ -135,6 +135,8 @@ class TestTheSameTable:
             tasks = [executor.submit(_nap, 0.4) for _ in range(6)]
             assert len({one.result() for one in tasks}) > 1
 
+    @pytest.mark.slow
+    @pytest.mark.product
     def test_after_a_process_was_killed(self, tmp_path: Path) -> None:
         one, _, _ = carried_out(sweep(), tmp_path / "one")
         cases = cases_of(sweep())

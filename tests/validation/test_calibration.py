@@ -52,6 +52,8 @@ def test_overheads_of_servers_are_found_again(tmp_path: Path) -> None:
     assert {fitted.run for fitted in calibration.residuals} == set(calibration.runs)
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_foreign_load_is_found_again(tmp_path: Path) -> None:
     files = of_servers(TRUE, LOADS)
     calibration = found(files, tmp_path)

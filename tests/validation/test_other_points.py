@@ -127,6 +127,8 @@ def test_the_fewest_servers_without_incast_may_be_more_than_workers(tmp_path: Pa
 
 # tau = 5, a = 0.25: 20.913 by scipy.linalg.solve_discrete_lyapunov of the companion matrix; near
 # the limit of 0.285 a start-up takes hundreds of updates. Without delay v/(a(2-a)).
+@pytest.mark.slow
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("tau", "a", "expected"), [(5, 0.25, 20.912637828668377), (0, 1.9, 1 / 0.19), (0, 1.0, 1.0)]
 )

@@ -39,6 +39,8 @@ def test_bits_are_those_with_which_what_is_printed_comes_out() -> None:
     assert fitted_bits([row]) == pytest.approx(16, rel=0.21)
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_tables_come_out_as_well_as_was_promised() -> None:
     lines = findings()
     count = {group: sum(one.group == group for one in lines) for group in GROUPS}

@@ -157,6 +157,8 @@ class TestByHand:
 
 # A byte takes 1 ns, and links are slower by whole factors, so that nothing has to be rounded: a
 # half may go one way on a first-come link and the other way where the rate is shared.
+@pytest.mark.slow
+@pytest.mark.product
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_by_message_as_by_the_recurrence(data: st.DataObject) -> None:
