@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from validation import faults, interruptions, outer
+from validation import faults, interruptions, outer, sharded
 from validation.finding import Finding
 from validation.index.section import Section
 from validation.matching import matches
@@ -80,6 +80,7 @@ class Asked(NamedTuple):
     published: Callable[[], list[Finding]] | None = None
     peers: bool = False
     outer: bool = False
+    sharded: bool = False
     interruptions: bool = False
     runs: Callable[[], Comparison] | None = None
     identities: Scenario | None = None
@@ -143,6 +144,13 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             _outer(asked, said),
         ),
         Section(
+            "sharded",
+            "Sharded training on many nodes",
+            sharded.ABOUT,
+            sharded.BOUND,
+            _sharded(asked, said),
+        ),
+        Section(
             "interruptions",
             "Interruptions of large jobs",
             interruptions.ABOUT,
@@ -190,6 +198,13 @@ def _outer(asked: Asked, said: Said) -> list[Finding]:
     said("training across slow links")
     found = outer.findings()
     return [one for one in found if matches(asked.only, "slow links", one.group, one.name)]
+
+
+def _sharded(asked: Asked, said: Said) -> list[Finding]:
+    if not asked.sharded or not matches(asked.only, sharded.GROUP):
+        return []
+    said("sharded training on many nodes")
+    return sharded.findings()
 
 
 def _interruptions(asked: Asked, said: Said) -> list[Finding]:
