@@ -9,7 +9,7 @@ from tests.cluster.collectives.walking import walked
 from tests.network_cases import NEEDED
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, own_links
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives import hierarchy, ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
@@ -23,6 +23,8 @@ CHOICES = (
     Choice("hierarchical", 2),
     Choice("hierarchical_leader", 3),
 )
+# Of nodes of so many: agents for inside and for between.
+PIPELINES = (Choice("hierarchical", 2, 2_000.0), Choice("hierarchical", 3, 700.0))
 MORE: dict[str, dict[str, Any]] = {
     "plain": {},
     "overhead": {"message_overhead": 3e-7, "efficiency": 0.5},
@@ -66,6 +68,19 @@ def test_where_no_link_is_shared_the_recurrence_gives_the_same_times(
         compared += 1
     # Of one card per node, and of neighbours in a ring, only some have a link to themselves.
     assert compared >= (len(CHOICES) if kind in ("star", "full_mesh") else 1)
+
+
+@pytest.mark.parametrize("sharing", ["first_come", "fair"])
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("choice", PIPELINES, ids=str)
+def test_agents_of_a_rank_send_side_by_side(choice: Choice, more: str, sharing: str) -> None:
+    cards = {"workers_per_node": choice.ranks_per_group, "nics": choice.ranks_per_group}
+    made = a_job("nodes", sharing, **cards, **MORE[more])
+    plan = a_plan(made, choice)
+    assert plan.exclusive
+    entered, done = walked(made, plan, WAITS)
+    recurrence = Recurrence(plan)
+    assert [recurrence.ends(entries) for entries in entered] == done
 
 
 def ends(made: Job, collective: Collective) -> list[int]:
@@ -153,6 +168,29 @@ class TestRingsPerCard:
         made = a_job("nodes", "fair", workers_per_node=3, nics=2, flows=2, flow_bandwidth=2e8)
         paths = own_links(made, list(range(RANKS)), around=True)
         assert [link.bandwidth for link in paths(2, 3).route] == [2e9, 2e9, 8e8]
+
+
+def test_segments_overlap_what_is_inside_and_what_is_between() -> None:
+    # As before in 3 segments of 2,000 bytes: 250 + 100 ns to scatter one, and to gather it, inside,
+    # 4 rounds of 333 + 500 ns between. While one is between, others are inside, in 700 ns.
+    made = a_job("nodes", "fair", nics=2)
+    schedule = Choice("hierarchical", 2, 2_000.0).schedule(RANKS, SIZE)
+    collective = Collective(made, schedule, SIZE)
+    assert ends(made, collective) == [350 + 3 * 4 * (333 + 500) + 350] * RANKS
+    moved = {link.name: link.moved for link in made.network.carried(made.clock.time)}
+    assert moved["inside worker 0 up"] == pytest.approx(2 * 3_000)
+    assert moved["card 0 of node 0 up"] == pytest.approx(4 * 1_000)
+    messages, sent = hierarchy.all_reduce(RANKS, 2).traffic(SIZE, 1_000)
+    assert schedule.traffic(SIZE, 1_000) == (3 * messages, sent)
+
+
+def test_segments_that_are_shorter_between_wait_for_what_is_inside() -> None:
+    # Between, 50 ns a round; inside, 25 us to scatter a segment, and to gather it.
+    slow_inside = {"bandwidth": 4e7, "latency": 0.0}
+    fast = {"bandwidth": 1e13, "latency": 5e-8}
+    made = a_job("nodes", "fair", nics=2, inside=slow_inside, **fast)
+    collective = Collective(made, Choice("hierarchical", 2, 2_000.0).schedule(RANKS, SIZE), SIZE)
+    assert ends(made, collective) == [3 * 2 * 25_000] * RANKS
 
 
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])

@@ -9,7 +9,7 @@ from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.units import format_bytes
 from varsim.values.table import Functions
 
-# Of so many ranks; hierarchical ones also of the ranks per group, the double tree of its segments.
+# Of so many ranks; hierarchical ones also of the ranks per group, some of their segments.
 ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
     "ring": ring.all_reduce,
     "recursive_doubling": doubling.recursive_doubling,
@@ -38,7 +38,7 @@ MOST_SEGMENTS: Final = 2_000
 
 
 class Choice(NamedTuple):
-    """An all-reduce; `ranks_per_group` of hierarchical ones, `segment_size` of the double tree."""
+    """An all-reduce; `ranks_per_group` of hierarchical ones, `segment_size` of pipelines."""
 
     collective: str = "ring"
     ranks_per_group: int | None = None
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
                 raise ValueError(f"collective {name} needs ranks_per_group (for example 4)")
         elif self.ranks_per_group is not None:
             raise ValueError(f"ranks_per_group has no effect: collective {name} has no groups")
-        if self.segment_size is not None and name != "double_binary_tree":
+        if self.segment_size is not None and name not in ("double_binary_tree", "hierarchical"):
             raise ValueError(f"segment_size has no effect: collective {name} has no segments")
 
     def check_ranks(self, ranks: int) -> None:
@@ -72,10 +72,11 @@ class Choice(NamedTuple):
 
     def check_size(self, size: float) -> None:
         """Raise ValueError if vectors of `size` bytes would have too many segments."""
-        if self.segment_size is not None and size / 2 / self.segment_size > MOST_SEGMENTS:
-            least = format_bytes(1.01 * size / 2 / MOST_SEGMENTS)  # whatever way it is rounded
+        part, whose = self._cut(size)
+        if self.segment_size is not None and part / self.segment_size > MOST_SEGMENTS:
+            least = format_bytes(1.01 * part / MOST_SEGMENTS)  # whatever way it is rounded
             raise ValueError(
-                f"segment_size is too small: either half of {format_bytes(size)} may have at most "
+                f"segment_size is too small: {whose}{format_bytes(size)} may have at most "
                 f"{MOST_SEGMENTS:,} segments; write {least} or more"
             )
 
@@ -86,6 +87,8 @@ class Choice(NamedTuple):
             settings = [self._segments(size)]
         elif self.ranks_per_group is not None:
             settings = [self.ranks_per_group]
+            if self.segment_size is not None:
+                settings.append(self._segments(size))
         elif self.collective not in ALL_REDUCES:
             settings = [size]
         made: Schedule = COLLECTIVES[self.collective](ranks, *settings)
@@ -100,6 +103,10 @@ class Choice(NamedTuple):
         return ring.reduce_scatter(ranks), ring.all_gather(ranks)
 
     def _segments(self, size: float) -> int:
-        """Of either half of a vector."""
-        number = math.ceil(size / 2 / (self.segment_size or SEGMENT))
+        """Of a vector, or of either half of it."""
+        number = math.ceil(self._cut(size)[0] / (self.segment_size or SEGMENT))
         return max(1, min(number, MOST_SEGMENTS))
+
+    def _cut(self, size: float) -> tuple[float, str]:
+        """The bytes that are cut in segments, and whose they are, in words."""
+        return (size, "") if self.collective == "hierarchical" else (size / 2, "either half of ")

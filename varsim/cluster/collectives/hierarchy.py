@@ -3,17 +3,24 @@
 Ranks 0 to g - 1 are the first group, and so on; the ranks must divide evenly.
 """
 
+from collections.abc import Callable, Iterator
+
 from varsim.cluster.collectives import ring, tree
-from varsim.cluster.collectives.schedule import Schedule, Stage
+from varsim.cluster.collectives.schedule import Round, Schedule, Stage, Transfer, once
 
 
-def all_reduce(ranks: int, group: int) -> Schedule:
+def all_reduce(ranks: int, group: int, segments: int = 0) -> Schedule:
     """Reduce-scatter inside, a ring all-reduce of n / g between, all-gather inside.
 
     2(g - 1) (latency + n / g / bandwidth) inside, 2(k - 1) (latency + n / (g k) / bandwidth)
     between the groups, in which every rank takes part with the same place in its group.
-    (NCCL; Horovod, hierarchical all-reduce.)
+    (Horovod, hierarchical all-reduce.) In `segments` it is a pipeline: while one segment is between
+    the groups, the one before it is gathered inside, and the one after it scattered; each rank has
+    an agent for inside and one for between. n / segments more of what is shorter, inside or between
+    (NCCL, src/device/all_reduce.h: chunks go through both at once).
     """
+    if segments:
+        return _pipeline(ranks, group, segments)
     return Schedule("an all-reduce", ranks, ranks, _stages(ranks, group))
 
 
@@ -45,6 +52,50 @@ def _stages(ranks: int, group: int) -> tuple[Stage, ...]:
         ring.all_gather_stage(between, part),
         ring.all_gather_stage(inside, share),
     )
+
+
+def _pipeline(ranks: int, group: int, segments: int) -> Schedule:
+    """Segment by segment: blocks of a segment lie together, as in the whole without segments."""
+    count = _groups(ranks, group)
+    inside = [range(first, first + group) for first in range(0, ranks, group)]
+    between = [range(ranks + place, 2 * ranks, group) for place in range(group)]
+    patterns: dict[int, Round] = {}
+
+    def alike(which: int, stage: Stage) -> Stage:
+        pattern = patterns.setdefault(which, stage.transfers(0))
+        return Stage(stage.rounds, stage.transfers, pattern)
+
+    def handed(first: int, *, on: bool) -> Stage:
+        """Of each rank, what it has the sum of: on to the agent for between, or back."""
+        shares = [range(first + i * count, first + (i + 1) * count) for i in range(group)]
+        return once(
+            [
+                Transfer(
+                    *((rank, ranks + rank) if on else (ranks + rank, rank)), shares[rank % group]
+                )
+                for rank in range(ranks)
+            ]
+        )
+
+    def within(first: int) -> Callable[[int, int], range]:
+        return lambda _, place: range(first + place * count, first + (place + 1) * count)
+
+    def part(first: int) -> Callable[[int, int], range]:
+        return lambda place, number: range(at := first + place * count + number, at + 1)
+
+    def scattered(first: int) -> Iterator[Stage]:
+        yield alike(0, ring.reduce_scatter_stage(inside, within(first)))
+        yield alike(1, handed(first, on=True))
+
+    stages = list(scattered(0))
+    for first in range(0, segments * ranks, ranks):
+        stages.append(alike(2, ring.reduce_scatter_stage(between, part(first))))
+        stages.append(alike(3, ring.all_gather_stage(between, part(first))))
+        if first + ranks < segments * ranks:
+            stages += scattered(first + ranks)
+        stages.append(alike(4, handed(first, on=False)))
+        stages.append(alike(5, ring.all_gather_stage(inside, within(first))))
+    return Schedule("an all-reduce", ranks, segments * ranks, tuple(stages), agents=2)
 
 
 def leader_all_reduce(ranks: int, group: int) -> Schedule:

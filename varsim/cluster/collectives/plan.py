@@ -101,7 +101,7 @@ class Plan:
     ) -> None:
         self.schedule: Final = schedule
         self._size = size
-        self._paths = cache(paths)
+        self._paths = cache(lambda one, other: paths(one % schedule.ranks, other % schedule.ranks))
         self._rate = adding_rate
         self._patterns = schedule.patterns
 
@@ -190,8 +190,8 @@ class Plan:
     @cached_property
     def sends(self) -> list[list[Send]]:
         """What each rank sends, in order."""
-        sends: list[list[Send]] = [[] for _ in range(self.schedule.ranks)]
-        came = [0] * self.schedule.ranks  # messages that a rank is sent in earlier rounds
+        sends: list[list[Send]] = [[] for _ in range(self.schedule.everybody)]
+        came = [0] * self.schedule.everybody  # messages that a rank is sent in earlier rounds
         rounds_of: list[list[int]] = [[] for _ in sends]  # the rounds in which they are sent
         slack = any(one.slack for one in self._kinds)
         plain = self._plain_targets()
@@ -218,7 +218,7 @@ class Plan:
     @cached_property
     def receipts(self) -> list[int]:
         """How many messages each rank is sent."""
-        count = [0] * self.schedule.ranks
+        count = [0] * self.schedule.everybody
         for rounds, transfers in self._patterns:
             for transfer in transfers:
                 count[transfer.target] += rounds

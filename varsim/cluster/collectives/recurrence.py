@@ -34,12 +34,13 @@ class Recurrence:
     """The ends of a plan's ranks, time after time, and the bytes on its links.
 
     A rank that is done early may send to one that is still receiving what it was sent before; so
-    it is kept until when each rank received.
+    it is kept until when each rank received. A rank's agents enter with it; it is done with the
+    last of them.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._received = np.zeros(plan.schedule.ranks, dtype=np.int64)
+        self._received = np.zeros(plan.schedule.everybody, dtype=np.int64)
         self._latest: Entered | None = None
         self._given_up = END_OF_TIME  # ns; when the latest was
         self._sent: dict[Plan, int] = {}  # how often all of it was sent
@@ -53,13 +54,15 @@ class Recurrence:
         """The same as arrays, which are kept and not to be changed."""
         plan = self._plan
         self._end_latest()
-        received = self._received
+        received, agents = self._received, plan.schedule.agents
+        if agents > 1:
+            entries = np.tile(entries, agents)
         if not plan.idle and plan.schedule.ends is not None and plan.uniform and not plan.adds:
             ends = np.asarray(plan.schedule.ends(entries, *plan.message), dtype=np.int64)
         else:
             ends, self._received = rounds_ends(plan.lanes, entries, received)
         self._latest = Entered(plan, entries, received, ends)
-        return ends
+        return ends if agents == 1 else ends.reshape(agents, -1).max(axis=0)
 
     def copy(self) -> "Recurrence":
         """The same, to go on apart."""
@@ -91,12 +94,16 @@ class Recurrence:
             else:
                 count_passed(under_way, self._given_up, latest)
         if any(entry is not None for entry in entries):
-            count_passed(Entered(plan, list(entries), self._received), before, end)
+            count_passed(self._entering(plan, entries), before, end)
         for whole, times in self._sent.items():
             for link, size, messages in whole.loads:
                 link.moved += times * size
                 link.messages += times * messages
         self._latest, self._sent = None, {}
+
+    def _entering(self, plan: Plan, entries: Sequence[int | None]) -> Entered:
+        """A plan that not all have entered."""
+        return Entered(plan, list(entries) * plan.schedule.agents, self._received)
 
     def _end_latest(self) -> None:
         """All of what was under way has been sent: everybody has entered the next time."""
@@ -146,7 +153,7 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     """Count the bytes of a plan that have passed each link at `end` (ns); see Recurrence.count."""
     plan = entered.plan
     entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
-    most = max(1, _AT_ONCE // max(1, plan.schedule.ranks))
+    most = max(1, _AT_ONCE // max(1, plan.schedule.everybody))
     lanes = iter(plan.lanes)
     lane, left = plan.lanes[0], 0
     begins: list[Times] = []
@@ -167,7 +174,7 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
             counted.add_rounds(lane, begins)
             begins.clear()
         # Where every rank sends in a round, it sends in the next ones no sooner.
-        return len(begun) < plan.schedule.ranks or int(begun.min()) <= end
+        return len(begun) < plan.schedule.everybody or int(begun.min()) <= end
 
     rounds_ends(plan.lanes, entries, entered.received, begin)
     if begins:

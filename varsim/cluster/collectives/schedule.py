@@ -64,7 +64,9 @@ class Schedule:
     `what`: what it is, in words. `meets`: no rank is done before all have entered.
     `ends(entries, hold, latency)`, where there is such a formula: when each rank is done, given
     when each entered, if every message holds its links for `hold`, arrives `latency` later and
-    adding takes no time (all in ns). `around`: every rank sends to the next one only.
+    adding takes no time (all in ns). `around`: every rank sends to the next one only. `agents`: of
+    each rank; they send and receive side by side: agent a of rank r is number r + a `ranks` as a
+    source and target. What one agent of a rank sends another of it is there at once.
     """
 
     what: str
@@ -74,6 +76,12 @@ class Schedule:
     meets: bool = True
     ends: Callable[[Sequence[int] | Times, int, int], Sequence[int] | Times] | None = None
     around: bool = False
+    agents: int = 1
+
+    @property
+    def everybody(self) -> int:
+        """How many send and receive: all agents of all ranks."""
+        return self.ranks * self.agents
 
     @property
     def rounds(self) -> list[Round]:
@@ -95,6 +103,7 @@ class Schedule:
             (rounds, len(transfer.blocks))
             for rounds, transfers in self.patterns
             for transfer in transfers
+            if (transfer.source - transfer.target) % self.ranks
         ]
         messages = sum(rounds * min(1.0, count * parameters / self.cut) for rounds, count in counts)
         return messages, sum(rounds * count for rounds, count in counts) * size / self.cut
@@ -114,12 +123,13 @@ def flaw(schedule: object, ranks: int) -> str:
         return f"it returns a {type(schedule).__name__}, not a Schedule"
     if schedule.ranks != ranks or schedule.cut < 1:
         return f"its schedule is of {schedule.ranks} ranks and {schedule.cut} blocks"
-    past = [[[1 << rank] * schedule.cut for rank in range(ranks)]]
+    everybody = schedule.everybody  # other agents have nothing of their own
+    past = [[[1 << one if one < ranks else 0] * schedule.cut for one in range(everybody)]]
     for number, transfers in enumerate(schedule.rounds):
         now = [list(blocks) for blocks in past[-1]]
         for side in ("source", "target"):
             busy = sorted(getattr(one, side) for one in transfers)
-            if busy and not 0 <= busy[0] <= busy[-1] < ranks:
+            if busy and not 0 <= busy[0] <= busy[-1] < everybody:
                 return f"a {side} of round {number} is none of the ranks {span(0, ranks - 1)}"
             if len(set(busy)) < len(busy):
                 return f"a rank is the {side} of two messages in round {number}"
@@ -132,7 +142,7 @@ def flaw(schedule: object, ranks: int) -> str:
                     return f"rank {target} adds twice what it has of block {block}, round {number}"
                 now[target][block] = sent | now[target][block] if adds else sent
         past.append(now)
-    for rank, ended in enumerate(past[-1]):
+    for rank, ended in enumerate(past[-1][:ranks]):
         for block, has in enumerate(ended):
             if has != (1 << ranks) - 1:
                 missing = next(r for r in range(ranks) if not has >> r & 1)

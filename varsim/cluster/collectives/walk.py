@@ -24,6 +24,7 @@ class Walk:
         before: "Walk | None" = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
+        self._ranks = plan.schedule.ranks
         self._members = members = [
             _Member(clock, slowed, *of_rank)
             for of_rank in zip(plan.sends, plan.receipts, strict=True)
@@ -37,12 +38,16 @@ class Walk:
 
     def enter(self, rank: int) -> None:
         """The rank takes part from now on."""
-        self._members[rank].enter()
+        for agent in self._members[rank :: self._ranks]:
+            agent.enter()
 
     def tell(self, ends: Sequence[Event]) -> None:
         """Which event is to happen when each rank is done; in time before the first is."""
-        for member, end in zip(self._members, ends, strict=True):
-            member.end = end
+        for rank, end in enumerate(ends):
+            agents = self._members[rank :: self._ranks]
+            told = end.succeed if len(agents) == 1 else _Last(len(agents), end).done
+            for agent in agents:
+                agent.done = told
 
     def give_up(self) -> None:
         """Nobody sends any more, and nobody waits for what has not been sent."""
@@ -55,8 +60,21 @@ class Walk:
                 member.later = None
 
 
+class _Last:
+    """An event that happens when the last of some agents is done."""
+
+    def __init__(self, agents: int, end: Event) -> None:
+        self._left, self._end = agents, end
+
+    def done(self) -> None:
+        """One more is done."""
+        self._left -= 1
+        if not self._left:
+            self._end.succeed()
+
+
 class _Member:
-    """What a rank has sent and received."""
+    """What a rank, or an agent of it, has sent and received."""
 
     __slots__ = (
         "_clock",
@@ -69,7 +87,7 @@ class _Member:
         "_unadded",
         "_waiting",
         "all",
-        "end",
+        "done",
         "later",
         "occupied",
         "over",
@@ -92,7 +110,7 @@ class _Member:
         self.later: _Member | None = None  # the same rank in the walk after this one
         self.occupied = True  # sends, or has not entered
         self.over = False  # nothing is sent any more
-        self.end: Event | None = None
+        self.done: Callable[[], object] | None = None
         self._clock, self._sends = clock, sends
         self._entered = False
         self._place = 0  # in what it sends
@@ -121,8 +139,8 @@ class _Member:
         if place == len(self._sends):
             if self._here == self.receipts:
                 self.all = []  # no cycle is left behind; see Clock.run_until_stopped
-                if self.end is not None:
-                    self.end.succeed()
+                if self.done is not None:
+                    self.done()
             return
         times, number, network, route, size, adding, needs, more, turn, plain = self._sends[place]
         time = self._time
