@@ -80,6 +80,13 @@ NETWORKS: list[dict[str, Any]] = [
     },
     {"kind": "ring", "latency": MS},
     {"kind": "full_mesh", "latency": MS},
+    {
+        "kind": "nodes",
+        "workers_per_node": 3,
+        "nics": 3,
+        "latency": MS,
+        "inside": {"bandwidth": 2e3, "latency": MS},
+    },
 ]
 SERVERS: list[dict[str, Any]] = [
     {},
@@ -376,3 +383,10 @@ def test_streams_are_those_that_numpy_makes_one_by_one() -> None:
                     for made_here in (generator, single):
                         spawned = made_here.spawn(len(children))
                         assert [one.random() for one in spawned] == drawn
+
+
+def test_ranks_that_send_inside_and_between_at_once_are_left_to_simpy() -> None:
+    strategy = {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 3}
+    for more, said in (({}, ""), ({"segment_size": 300.0}, "ranks send inside their groups an")):
+        made = tied({**strategy, **more}, {"global_steps": 3})
+        assert reason_against(made, made.strategies[0])[:33] == said

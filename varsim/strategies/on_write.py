@@ -50,7 +50,8 @@ class OnWrite(Strategy):
     from another; its gradient, if it had offered one, is still in the round.
     `collective`: the algorithm of the all-reduce. Hierarchical ones go by groups of
     `ranks_per_group` neighbouring ranks, the double binary tree by segments of `segment_size`
-    (default: 512 KiB, or what makes 2,000 segments of either half). Whatever it is, the gradients
+    (default: 512 KiB, or what makes 2,000 segments of either half). With it `hierarchical` is a
+    pipeline, too: what is inside groups and what is between them goes on side by side. Whatever it is, the gradients
     are added in the order of the ranks.
     With buckets, gradients are reduced bucket by bucket, one after the other, last layers first:
     `bucketing: ddp` closes one once it holds `bucket_size` (default 25 MiB, the first one
@@ -154,7 +155,7 @@ class OnWrite(Strategy):
     ranks_per_group: PositiveInt | None = None
     """Workers in a group of a hierarchical collective."""
     segment_size: Bytes | None = Field(None, gt=0)
-    """Size of the segments of `double_binary_tree`."""
+    """Size of the segments of `double_binary_tree`, or `hierarchical` (by default in one piece)."""
     overlap: Overlap = False
     """Gradients are all-reduced during the backward pass; `forward`: and during the next forward
     pass."""

@@ -44,6 +44,11 @@ class Choice(NamedTuple):
     ranks_per_group: int | None = None
     segment_size: float | None = None
 
+    @property
+    def has_agents(self) -> bool:
+        """Whether ranks send inside and between groups side by side."""
+        return self.collective == "hierarchical" and self.segment_size is not None
+
     def check_settings(self) -> None:
         """Raise ValueError where a setting is missing or has no effect."""
         name = self.collective
@@ -87,7 +92,7 @@ class Choice(NamedTuple):
             settings = [self._segments(size)]
         elif self.ranks_per_group is not None:
             settings = [self.ranks_per_group]
-            if self.segment_size is not None:
+            if self.has_agents:
                 settings.append(self._segments(size))
         elif self.collective not in ALL_REDUCES:
             settings = [size]

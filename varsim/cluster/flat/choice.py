@@ -53,6 +53,8 @@ def _unreduced(
     """Why its all-reduces are not for this engine; empty if they are."""
     if isinstance(rules, Reducing) and rules.drop is not None and workers == 1:
         return "a worker alone drops micro-batches"
+    if isinstance(rules, Reducing) and rules.choice.has_agents:
+        return "ranks send inside their groups and between them at once"
     reason, network = _unforeseen(cluster, workload, rules, workers), cluster.network
     if reason and network.forwarding != "cut_through":
         return f"{reason}, and the network forwards with {network.forwarding}"
