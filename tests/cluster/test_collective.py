@@ -289,7 +289,7 @@ class TestEveryAlgorithm:
         assert heap_events() < 6 * 5
         assert heap_events(slow_links=(slow(1, 2.0),)) > messages
 
-    @pytest.mark.parametrize("choice", (*CHOICES, Choice("hierarchical", 3, 30.0)), ids=str)
+    @pytest.mark.parametrize("choice", [*CHOICES, Choice("hierarchical", 3, 30.0)], ids=str)
     @pytest.mark.parametrize("slowed", [(), (slow(3, 2.0),)], ids=["equal", "unequal"])
     def test_the_dead_are_waited_for_and_everything_is_sent_again(
         self, choice: Choice, slowed: Any

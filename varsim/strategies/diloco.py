@@ -92,7 +92,7 @@ class DiLoCo(Strategy):
     ranks_per_group: PositiveInt | None = None
     """Workers in a group of a hierarchical collective."""
     segment_size: Bytes | None = Field(None, gt=0)
-    """Size of the segments of `double_binary_tree`, or `hierarchical` (by default in one piece)."""
+    """Size of the segments of `double_binary_tree`, or `hierarchical` (default: in one)."""
     overlap: bool = False
     """Outer gradients are sent during the last backward pass before a sync."""
 

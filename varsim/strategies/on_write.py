@@ -51,8 +51,8 @@ class OnWrite(Strategy):
     `collective`: the algorithm of the all-reduce. Hierarchical ones go by groups of
     `ranks_per_group` neighbouring ranks, the double binary tree by segments of `segment_size`
     (default: 512 KiB, or what makes 2,000 segments of either half). With it `hierarchical` is a
-    pipeline, too: what is inside groups and what is between them goes on side by side. Whatever it is, the gradients
-    are added in the order of the ranks.
+    pipeline, too: what is inside groups and what is between them goes on side by side. Whatever it
+    is, the gradients are added in the order of the ranks.
     With buckets, gradients are reduced bucket by bucket, one after the other, last layers first:
     `bucketing: ddp` closes one once it holds `bucket_size` (default 25 MiB, the first one
     `first_bucket_size`, 1 MiB) or more, `bytes_per_pack` once it holds more than `bucket_size`,
@@ -155,7 +155,7 @@ class OnWrite(Strategy):
     ranks_per_group: PositiveInt | None = None
     """Workers in a group of a hierarchical collective."""
     segment_size: Bytes | None = Field(None, gt=0)
-    """Size of the segments of `double_binary_tree`, or `hierarchical` (by default in one piece)."""
+    """Size of the segments of `double_binary_tree`, or `hierarchical` (default: in one)."""
     overlap: Overlap = False
     """Gradients are all-reduced during the backward pass; `forward`: and during the next forward
     pass."""
