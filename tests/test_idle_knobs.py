@@ -107,6 +107,13 @@ IDLE: dict[str, Case] = {
         **MIRRORED,
         "strategy": {"kind": "on_write", "segment_size": 10.0},
     },
+    "segments of shards": {
+        **MIRRORED,
+        "strategy": {
+            **{"kind": "on_write", "sharding": "optimizer", "collective": "hierarchical"},
+            **{"ranks_per_group": 2, "segment_size": 10.0},
+        },
+    },
     "additions where nothing is added up": {
         **MIRRORED,
         "strategy": {"kind": "none"},

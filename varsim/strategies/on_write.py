@@ -230,6 +230,10 @@ class OnWrite(Strategy):
             raise ValueError("shard_group has no effect without sharding: nothing is in shards")
         if self.by_layers:
             self._layout.check(self.collective, drops=self.drop_compute is not None)
+            if self.segment_size is not None:
+                raise ValueError(
+                    "segment_size has no effect: reduce-scatters and all-gathers go in one piece"
+                )
         return self
 
     @property
