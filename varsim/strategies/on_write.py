@@ -231,9 +231,7 @@ class OnWrite(Strategy):
         if self.by_layers:
             self._layout.check(self.collective, drops=self.drop_compute is not None)
             if self.segment_size is not None:
-                raise ValueError(
-                    "segment_size has no effect: reduce-scatters and all-gathers go in one piece"
-                )
+                raise ValueError("segment_size has no effect: halves of all-reduces are not cut")
         return self
 
     @property
