@@ -84,8 +84,8 @@ def heavy_tail(scenario: Scenario) -> str:
         f"Heavy tail: compute times have no finite variance (tail index {digits(law)}, not "
         f"above {tails.FINITE:g}), and neither have steps of {whose}: one may last as long as all "
         "others of a run. Intervals hold the truth less often than said, for the rate of long runs "
-        "in about 60 of 100 cases at an index of 1.2, and runs are the slower the longer they last; compare medians "
-        f"(step_time_p50).{finite}"
+        "in about 60 of 100 cases at an index of 1.2, and longer runs are slower; "
+        f"compare medians (step_time_p50).{finite}"
     )
 
 
