@@ -69,10 +69,10 @@ def main(
     """Hold varsim against theory and measurements.
 
     Without options all of it: closed forms, other simulators, published measurements, training
-    across slow links, sharded training, interruptions of large jobs, recorded faults and runs,
-    identities. Ends with 3 where a bound is missed, but for random points of closed forms, each
-    held against its 99 % interval, of which one in a hundred misses by chance: as long as no more
-    than one in fifty does.
+    across slow links, all-reduces between nodes, sharded training, interruptions of large jobs,
+    recorded faults and runs, identities. Ends with 3 where a bound is missed, but for random points
+    of closed forms, each held against its 99 % interval, of which one in a hundred misses by
+    chance: as long as no more than one in fifty does.
     """
     if scenario is not None and not equivalences:
         raise typer.BadParameter("--scenario goes with --equivalences")
@@ -157,6 +157,7 @@ def _validated(wanted: Wanted) -> Whole:
             ),
             peers=wanted.everything,
             outer=wanted.everything,
+            between_nodes=wanted.everything,
             sharded=wanted.everything,
             interruptions=wanted.everything,
             runs=_compared if wanted.everything and _wants_runs(wanted) else None,

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from validation import faults, interruptions, outer, sharded
+from validation import between_nodes, faults, interruptions, outer, sharded
 from validation.finding import Finding
 from validation.index.section import Section
 from validation.matching import matches
@@ -80,6 +80,7 @@ class Asked(NamedTuple):
     published: Callable[[], list[Finding]] | None = None
     peers: bool = False
     outer: bool = False
+    between_nodes: bool = False
     sharded: bool = False
     interruptions: bool = False
     runs: Callable[[], Comparison] | None = None
@@ -144,6 +145,13 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             _outer(asked, said),
         ),
         Section(
+            "between_nodes",
+            "All-reduces between nodes",
+            between_nodes.ABOUT,
+            between_nodes.BOUND,
+            _between_nodes(asked, said),
+        ),
+        Section(
             "sharded",
             "Sharded training on many nodes",
             sharded.ABOUT,
@@ -198,6 +206,13 @@ def _outer(asked: Asked, said: Said) -> list[Finding]:
     said("training across slow links")
     found = outer.findings()
     return [one for one in found if matches(asked.only, "slow links", one.group, one.name)]
+
+
+def _between_nodes(asked: Asked, said: Said) -> list[Finding]:
+    if not asked.between_nodes or not matches(asked.only, between_nodes.GROUP):
+        return []
+    said(between_nodes.GROUP)
+    return between_nodes.findings()
 
 
 def _sharded(asked: Asked, said: Said) -> list[Finding]:
