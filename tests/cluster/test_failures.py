@@ -105,9 +105,9 @@ class TestClock:
             seen.append(clock.time)
 
         clock.process(waits())
-        clock.call_at(0, lambda: clock.trigger_each([10], [event]))
+        clock.call_at(0, lambda: clock.trigger_at(10, event))
         clock.call_at(5, lambda: clock.withdraw(event))
-        clock.call_at(20, lambda: clock.trigger_each([30], [event]))
+        clock.call_at(20, lambda: clock.trigger_at(30, event))
         clock.run_until_stopped()
 
         assert seen == [30]

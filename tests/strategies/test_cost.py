@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.building import PENDING, gradient_rows, run
-from varsim.cluster import clock
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
 
@@ -67,20 +66,6 @@ def test_two_events_per_step_of_a_mirrored_worker(settings: dict[str, Any]) -> N
     )
 
     assert trace.heap_events / len(trace.gradients) <= 2.1
-
-
-def test_an_all_reduce_ends_with_one_entry_on_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of 64 workers each is started, and computes 100 times and once more; all end together.
-    pushed = []
-    push = clock.heappush
-    monkeypatch.setattr(clock, "heappush", lambda *entry: (pushed.append(1), push(*entry)))
-    settings = {"workers": 64, "compute": EXPONENTIAL}
-    trace = run(
-        "on_write", **{**BUSY, "network": {"bandwidth": 1e6, "latency": 0.0}}, cluster=settings
-    )
-
-    assert len(trace.gradients) == 6400
-    assert len(pushed) == 64 + 64 * 101 + 100 + 1  # and the end of time
 
 
 def test_gradients_are_worked_out_once_and_only_if_used() -> None:

@@ -19,7 +19,7 @@ from varsim.cluster.collectives.walk import Walk
 def binomial_broadcast(ranks: int) -> Schedule:
     """From rank 0: ceil(log2 p) (latency + n / bandwidth)."""
     stages = broadcast_stages([range(ranks)], range(1))
-    return Schedule("a broadcast", ranks, 1, stages, meets=False)
+    return Schedule("a broadcast", ranks, 1, stages)
 
 
 def scatter_all_gather(ranks: int) -> Schedule:
@@ -50,7 +50,7 @@ def chain(ranks: int, segments: int) -> Schedule:
         raise ValueError(f"a chain needs at least one segment, not {segments}")
     rounds = segments + ranks - 2 if ranks > 1 else 0
     stages = tuple(_step(ranks, segments, index) for index in range(rounds))
-    return Schedule("a broadcast", ranks, segments, stages, meets=False)
+    return Schedule("a broadcast", ranks, segments, stages)
 
 
 def _step(ranks: int, segments: int, index: int) -> Stage:

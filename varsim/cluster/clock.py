@@ -1,8 +1,7 @@
 """Virtual time in integer nanoseconds, and the events that processes wait for."""
 
 import gc
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -161,19 +160,10 @@ class Clock(simpy.Environment):
 
         self.numbers = numbers()
 
-    def trigger_each(self, times: Sequence[int], events: Sequence[Event]) -> None:
-        """Let events happen at moments (ns): those of one moment are on the heap together.
-
-        Each has a number all the same, so that nothing happens in another order.
-        """
-        together: dict[int, _Together] = {}
-        for time, event in zip(times, events, strict=True):
-            event._ok, event._value = True, None
-            number = next(self.numbers)
-            if time not in together:
-                group = together[time] = _Together(self, time, number)
-                heappush(self.heap, (time, NORMAL, number, group.happen))
-            together[time].events.append(event)
+    def trigger_at(self, time: int, event: Event) -> None:
+        """Let an event happen at a moment (ns)."""
+        event._ok, event._value = True, None
+        self.call_at(time, MethodType(_happen, event))
 
     def end(self, process: "Process", how: Ended) -> None:
         """End a process wherever it waits; what it waited for happens without it."""
@@ -208,7 +198,7 @@ class Clock(simpy.Environment):
     def _unschedule(self, event: Event) -> None:
         """Take an event off the heap; the order of all others stays. Costs a look at all."""
         heap = self.heap
-        heap[:] = [entry for entry in heap if not _is_only(entry[3], event)]
+        heap[:] = [entry for entry in heap if getattr(entry[3], "__self__", None) is not event]
         heapify(heap)
 
     @property
@@ -260,34 +250,6 @@ class Process(Event):
         else:
             awaited.callbacks.append(self.resume)
         self.awaited = awaited
-
-
-class _Together:
-    """Events of one moment that were triggered one after the other, `number` the first of them.
-
-    If another event is to happen sooner than those that are left, it does.
-    """
-
-    def __init__(self, clock: Clock, time: int, number: int) -> None:
-        self.events: deque[Event] = deque()
-        self._clock, self._place = clock, (time, NORMAL, number)
-
-    def happen(self) -> None:
-        clock, events = self._clock, self.events
-        while events:
-            if clock.stopped or (clock.heap and clock.heap[0] < self._place):
-                heappush(clock.heap, (*self._place, self.happen))
-                return
-            _happen(events.popleft())
-
-
-def _is_only(happens: Callable[[], object], event: Event) -> bool:
-    """Whether nothing but this event happens; with others, it is taken out."""
-    owner = getattr(happens, "__self__", None)
-    if isinstance(owner, _Together) and event in owner.events:
-        owner.events.remove(event)
-        return not owner.events
-    return owner is event
 
 
 def _happen(event: Event) -> None:

@@ -116,7 +116,6 @@ class Collective:
         slowed: Callable[[], Slowed] | None = None,
         may_fail: bool = False,
     ) -> None:
-        assert schedule.meets
         self._slowed, self._may_fail = slowed, may_fail
         self._pace = Slowed(0, 1.0)  # of the latest round that all have joined
         self._job, self._clock = job, job.clock
@@ -249,7 +248,8 @@ class Collective:
             slowed = self._pace = self._slowed()
             work = self._recurrence.ends([round(slowed.work_at(time)) for time in entries])
             times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
-        self._clock.trigger_each(times, ends)
+        for time, end in zip(times, ends, strict=True):
+            self._clock.trigger_at(time, end)
 
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""

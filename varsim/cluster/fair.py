@@ -23,7 +23,6 @@ processor sharing). Max-min fairness: Bertsekas and Gallager, "Data Networks", s
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from heapq import heappop, heappush, heapreplace
 from math import inf
 from typing import Final
@@ -164,12 +163,6 @@ class Group:
         self.virtual = 0.0  # bytes passed by each flow since the group's beginning
         self.heap: list[tuple[float, int, Flow]] = []  # virtual time of its next mark, number
 
-    def copy(self) -> "Group":
-        """The same, to go on apart."""
-        other = Group(self.ceiling)
-        other.rate, other.virtual, other.heap = self.rate, self.virtual, self.heap[:]
-        return other
-
 
 class Hub(Sharing):
     """Flows that meet in one link and have all other links of their routes to themselves.
@@ -188,12 +181,6 @@ class Hub(Sharing):
         self._time = 0.0  # of the last change, seconds after the epoch
         self._count = 0
         self._groups: list[Group] = []  # by rising ceiling
-
-    def copy(self) -> "Hub":
-        """The same flows, to go on apart; which of their marks is next is not asked twice."""
-        other = copy(self)
-        other._groups = [group.copy() for group in self._groups]
-        return other
 
     def takes(self, flow: Flow, link: Link) -> bool:
         """Whether a flow that shares only `link` with the others can join them."""

@@ -7,11 +7,11 @@ from typing import TypeAlias
 class Link:
     """Link: one direction of a connection; identity is what counts.
 
-    `count` equal links that always carry equal shares at the same time (the ports of servers
-    between which every tensor is cut evenly) are one Link with their common bandwidth: the same
-    times in fewer steps. `latency` (ns) is that of this link alone. A message that sets off here
-    holds it `overhead` (ns) longer. `into`, `out_of`: the switch at its end, or at its beginning.
-    `begins`: messages that leave their machine set off on it.
+    Equal links that always carry equal shares at the same time (the ports of servers between which
+    every tensor is cut evenly) are one Link with their common bandwidth: the same times in fewer
+    steps. `latency` (ns) is that of this link alone. A message that sets off here holds it
+    `overhead` (ns) longer. `into`, `out_of`: the switch at its end, or at its beginning. `begins`:
+    messages that leave their machine set off on it.
 
     At the end of a run, `moved` is what has passed it, `left` what was handed to it and has not;
     `relayed` bytes of what it moved did not set off on it, but on another link that `begins`.
@@ -20,7 +20,6 @@ class Link:
     __slots__ = (
         "bandwidth",
         "begins",
-        "count",
         "free_at",
         "into",
         "latency",
@@ -37,7 +36,6 @@ class Link:
         self,
         name: str,
         bandwidth: float,
-        count: int = 1,
         *,
         latency: int = 0,
         overhead: int = 0,
@@ -47,7 +45,6 @@ class Link:
     ) -> None:
         self.name = name
         self.bandwidth = bandwidth  # bytes/s
-        self.count = count
         self.latency = latency
         self.overhead = overhead
         self.begins = begins

@@ -120,10 +120,6 @@ class Mesh(Sharing):
 
     Seconds count from the moment the mesh was last empty, so that they stay short and precise.
     Changes within one nanosecond are made together.
-
-    Often all flows that share links at all meet in one of them (racks of workers and one server):
-    while that is the bottleneck of all of them, its even share is the rate, and no more is asked
-    than whether any of their other links promises less.
     """
 
     def __init__(self) -> None:
@@ -135,11 +131,7 @@ class Mesh(Sharing):
         # epoch. Column 0 fills up short routes.
         self._routes: Indices = np.zeros((2, 16), dtype=np.intp)
         self._rows: Floats = np.zeros((4, 16))
-        # Of each column, with room for more: bandwidth, its users, at least 1, and the column in
-        # which these meet.
-        self._bandwidth: Floats = np.full(16, np.inf)
-        self._users = np.ones(16)
-        self._meeting: Indices = np.arange(16)
+        self._bandwidth: Floats = np.full(16, np.inf)  # of each column, with room for more
         self._clear(0)
 
     def _clear(self, now: int) -> None:
@@ -148,20 +140,15 @@ class Mesh(Sharing):
         self._columns: dict[Link, int] = {}
         self._count: dict[Link, int] = {}  # the number of flows on each link in use
         self._flows: list[Flow] = []
-        self._tangled = False  # somewhere flows share links that do not all meet in one
-        self._users[:] = 1.0
-        self._meeting[:] = np.arange(len(self._meeting))
 
     def add(self, flow: Flow, passed: float, now: int, holder: dict[Link, Sharing]) -> None:
         """Take a flow of which some bytes have passed; it has a rate from the next `share` on."""
         if not self._count:
             self._clear(now)
-        columns = [self._columns.get(link) or self._column(link) for link in flow.route]
-        if not self._tangled:
-            self._meet(columns, [link for link in flow.route if link in self._count])
-        for link, column in zip(flow.route, columns, strict=True):
-            self._count[link] = users = self._count.get(link, 0) + 1
-            self._users[column] = users
+        for link in flow.route:
+            if link not in self._columns:
+                self._add_column(link)
+            self._count[link] = self._count.get(link, 0) + 1
             holder[link] = self
         self._coming.append((flow, passed))
         self.changed = True
@@ -206,33 +193,8 @@ class Mesh(Sharing):
         return self._next(now)
 
     def _rates(self) -> Floats:
-        links = len(self._columns) + 1
-        routes, bandwidth = self._routes[:, : len(self._flows)], self._bandwidth[:links]
-        if not self._tangled:
-            promise = bandwidth / self._users[:links]
-            where_they_meet = promise[self._meeting[:links]]
-            if (promise >= where_they_meet).all():
-                rates: Floats = where_they_meet[routes[0]]
-                return rates
-        return max_min_rates(routes, bandwidth)
-
-    def _meet(self, columns: list[int], used: list[Link]) -> None:
-        """Note where a new flow over these columns meets the others on the links in use."""
-        others = {int(self._meeting[self._columns[link]]) for link in used}
-        alone = min(columns, key=self._bandwidth.__getitem__)
-        meeting = others.pop() if others else alone
-        if others:
-            self._tangled = True
-        elif used and meeting not in columns:
-            # They all use this one, too, if it has as many users.
-            number = self._users[meeting]
-            through = [link for link in used if self._count[link] == number]
-            if not through:
-                self._tangled = True
-                return
-            before, meeting = meeting, self._columns[min(through, key=lambda one: one.bandwidth)]
-            self._meeting[self._meeting == before] = meeting
-        self._meeting[columns] = meeting
+        routes = self._routes[:, : len(self._flows)]
+        return max_min_rates(routes, self._bandwidth[: len(self._columns) + 1])
 
     def _next(self, now: int) -> int:
         if not self._flows:
@@ -247,15 +209,12 @@ class Mesh(Sharing):
             passed += rate * (time - self._time)
             self._time = time
 
-    def _column(self, link: Link) -> int:
+    def _add_column(self, link: Link) -> None:
         """A column for a link that has none yet."""
         self._columns[link] = column = len(self._columns) + 1
         if column == len(self._bandwidth):
             self._bandwidth = np.append(self._bandwidth, self._bandwidth)
-            self._users = np.append(self._users, np.ones(column))
-            self._meeting = np.append(self._meeting, np.arange(column, 2 * column))
         self._bandwidth[column] = link.bandwidth
-        return column
 
     def _append(self, coming: list[tuple[Flow, float]]) -> None:
         begin = len(self._flows)
@@ -277,12 +236,8 @@ class Mesh(Sharing):
         for index in ended:
             self._flows[index].ends()
             for link in self._flows[index].route:
-                column = self._columns[link]
-                self._count[link] = users = self._count[link] - 1
-                if users:
-                    self._users[column] = users
-                else:
-                    self._users[column], self._meeting[column] = 1, column
+                self._count[link] -= 1
+                if not self._count[link]:
                     del self._count[link], holder[link]
         before = len(self._flows)
         if len(ended) == 1:

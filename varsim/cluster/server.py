@@ -100,9 +100,6 @@ class ParameterServer(GradientExchange[Gradient]):
         self._confirms = True
         self._content = self._read_now  # the same object each time
         self.on_arrival(_keep)
-        # The commonest push takes a shorter way.
-        all_trained = self._number == len(self.variables)
-        self._plain = all_trained and self._queues is None and not job.may_break_off and not overlap
         self._reads: list[MessageBatch] = []
         self._pushes: list[MessageBatch] = []
         for worker in job.workers:
@@ -133,8 +130,6 @@ class ParameterServer(GradientExchange[Gradient]):
     def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Send a gradient, variable by variable; returns when all of it is there and handled."""
         gradient.open = self._number
-        if self._plain:
-            return self._network.send(worker, self._pushes[worker.rank], gradient, self._receive)
         if self._job.may_break_off:
             gradient.unsent = self._number
         if self._queues is not None:

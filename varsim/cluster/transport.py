@@ -169,20 +169,14 @@ class WaitingNetwork(Network):
     def _transfer(
         self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
     ) -> Activity[None]:
-        clock, schedule = self.clock, batch.schedule
-        arrivals = Arrivals(clock, schedule.parts, deliver)
+        clock = self.clock
+        arrivals = Arrivals(clock, batch.schedule.parts, deliver)
 
-        # Of parts that are equally long on the way only the last one makes a difference.
         def reached(items: list[int], latency: int, mark: int) -> None:
-            item = items[mark]
-            if not schedule.even:
-                clock.call_at(clock.time + latency, partial(arrivals.part, item))
-            elif arrivals.is_last(item):
-                clock.call_at(clock.time + latency, partial(arrivals.item, item))
+            clock.call_at(clock.time + latency, partial(arrivals.part, items[mark]))
 
         for route, items, marks in batch.marks:
-            latency = schedule.latency if schedule.even else self.latency(route)
-            told = partial(reached, items, latency)
+            told = partial(reached, items, self.latency(route))
             if route:
                 self._carry(route, marks, told)
             else:
@@ -216,18 +210,11 @@ class Arrivals:
         """Whether everything is there."""
         return not self._missing
 
-    def is_last(self, item: int) -> bool:
-        """One part more of an item is under way: whether it is its last."""
-        self._parts[item] -= 1
-        return self._parts[item] == 0
-
     def part(self, item: int) -> None:
         """A part of an item is there."""
-        if self.is_last(item):
-            self.item(item)
-
-    def item(self, item: int) -> None:
-        """All of an item is there."""
+        self._parts[item] -= 1
+        if self._parts[item]:
+            return
         self._missing -= 1
         self._arrived(item)
         if not self._missing and self.awaited:

@@ -1,19 +1,13 @@
 """Wait-free back-propagation to servers: gradients are pushed while they are computed."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from functools import cache, partial
-
-import numpy as np
+from functools import partial
 
 from varsim.cluster.batch import Message
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.exchange import Connection
-from varsim.cluster.fair import MOST_GROUPS
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link, Route
-from varsim.cluster.pieces import PiecePort, Pieces
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import Phase, Span
@@ -53,10 +47,6 @@ class WaitFreePush:
                 [[Message(item, routes[server], size) for (item, server), size in group.items()]
                  for group in groups]
             )  # fmt: skip
-        self._in_order: _InOrder | None = None
-        port = self._meets_in()
-        if port is not None:
-            self._in_order = _InOrder(job, port, self._pieces[0])
 
     def send(
         self, worker: Worker, gradient: Gradient, moments: Sequence[int], arrived: Arrived
@@ -68,15 +58,9 @@ class WaitFreePush:
         clock, pieces = self._job.clock, self._pieces[worker.rank]
         deliver = partial(deliver_item, clock, content=gradient, arrived=arrived)
         arrivals = Arrivals(clock, self._parts, deliver)
-        in_order = self._in_order
-        sending: _Sending | _InOrder
-        if in_order is not None:
-            sending = in_order
-            in_order.begin(pieces[0][0].route, moments, gradient, arrivals)
-        else:
-            sending = _Sending(self._job, gradient, arrivals)
-            for moment, group in zip(moments, pieces, strict=True):
-                clock.call_at(moment, partial(sending.hand_over, group))
+        sending = _Sending(self._job, gradient, arrivals)
+        for moment, group in zip(moments, pieces, strict=True):
+            clock.call_at(moment, partial(sending.hand_over, group))
         try:
             yield gradient.computed
             if not arrivals.complete:
@@ -87,28 +71,8 @@ class WaitFreePush:
             arrivals.awaited = False
             sending.close()
         if clock.time > gradient.computed:
-            if in_order is not None:
-                alone = in_order.undisturbed(pieces[0][0].route, moments)
-            else:
-                alone = self._undisturbed(moments, pieces)
+            alone = self._undisturbed(moments, pieces)
             worker.transferred(_WRITE, clock.time, max(0, alone - gradient.computed))
-
-    def _meets_in(self) -> Link | None:
-        """The port in which all pieces meet, each on its worker's own link up to there, if any.
-
-        And nothing else may be on these links, or end what is on them.
-        """
-        job, network = self._job, self._job.cluster.network
-        if network.sharing != "fair" or not network.plain or len(self.ports) > 1:
-            return None
-        if job.failures.expected or job.may_break_off or job.cluster.servers_on == "workers":
-            return None
-        routes = [job.network.route(worker.place, self.ports[0][0]) for worker in job.workers]
-        own, port = {route[0] for route in routes}, routes[0][-1]
-        if any(len(route) != 2 or route[1] is not port for route in routes):
-            return None
-        groups = len({link.bandwidth for link in own})
-        return port if len(own) == len(routes) and groups < MOST_GROUPS else None
 
     def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Message]]) -> int:
         """When the last piece would be there if nobody else used the links (ns)."""
@@ -199,47 +163,3 @@ class _Sending:
             sent = (self._begun, self._clock.time, gradient.iteration)
             self._job.ledger.has_sent(Span(gradient.worker, _WRITE, *sent), gradient.computed)
         self.arrivals.part(item)
-
-
-class _InOrder:
-    """Gradients on their way over one connection each, to a port of nobody else's."""
-
-    def __init__(self, job: Job, port: Link, pieces: Sequence[Sequence[Message]]) -> None:
-        numbered = list(enumerate(pieces))
-        self._items = [item for _, group in numbered for item, _, _ in group]
-        self._moments = [number for number, group in numbered for _ in group]
-        self._sizes = [size for _, group in numbered for _, _, size in group]
-        last = {item: number for number, item in enumerate(self._items)}
-        matter = sorted(last.values())  # with the last piece of a variable all of it is there
-        self._following = [matter[bisect_left(matter, one)] for one in range(len(self._items))]
-        self._port = PiecePort(job.clock, port, job.ledger)
-        job.network.also_count(self._port.count)
-        self._holds = cache(self._holds_on)
-
-    def begin(
-        self, route: Route, moments: Sequence[int], gradient: Gradient, arrivals: Arrivals
-    ) -> None:
-        """Send the pieces of a gradient, as they are ready, at these moments (ns)."""
-        ready = [moments[one] for one in self._moments]
-        items = self._items
-        self._port.begin(
-            Pieces(route, ready, self._sizes, self._following, gradient,
-                   lambda number: arrivals.item(items[number]))
-        )  # fmt: skip
-
-    def close(self) -> None:
-        """The worker does not wait for it any more: it has arrived."""
-
-    def undisturbed(self, route: Route, moments: Sequence[int]) -> int:
-        """When the last piece would be there if nobody else used the links (ns)."""
-        start = np.array(moments, dtype=np.int64)[self._moments]
-        end = 0
-        for link in route:
-            holds, before = self._holds(link)
-            start = before + np.maximum.accumulate(start - before)
-            end = max(end, int(start[-1] + holds[-1]))
-        return end + sum([link.latency for link in route])
-
-    def _holds_on(self, link: Link) -> tuple[Times, Times]:
-        holds = np.array([link.hold(size) for size in self._sizes], dtype=np.int64)
-        return holds, np.cumsum(holds) - holds

@@ -61,19 +61,18 @@ class Stage:
 class Schedule:
     """How a collective of `ranks` ranks moves its bytes, cut into `cut` equal blocks.
 
-    `what`: what it is, in words. `meets`: no rank is done before all have entered.
-    `ends(entries, hold, latency)`, where there is such a formula: when each rank is done, given
-    when each entered, if every message holds its links for `hold`, arrives `latency` later and
-    adding takes no time (all in ns). `around`: every rank sends to the next one only. `agents`: of
-    each rank; they send and receive side by side: agent a of rank r is number r + a `ranks` as a
-    source and target. What one agent of a rank sends another of it is there at once.
+    `what`: what it is, in words. `ends(entries, hold, latency)`, where there is such a formula:
+    when each rank is done, given when each entered, if every message holds its links for `hold`,
+    arrives `latency` later and adding takes no time (all in ns). `around`: every rank sends to the
+    next one only. `agents`: of each rank; they send and receive side by side: agent a of rank r is
+    number r + a `ranks` as a source and target. What one agent of a rank sends another of it is
+    there at once.
     """
 
     what: str
     ranks: int
     cut: int
     stages: tuple[Stage, ...]
-    meets: bool = True
     ends: Callable[[Sequence[int] | Times, int, int], Sequence[int] | Times] | None = None
     around: bool = False
     agents: int = 1

@@ -298,7 +298,6 @@ class Routing(ABC):
         bandwidth: float,
         latency: int,
         *,
-        count: int = 1,
         sends: bool = False,
         into: str = "",
         out_of: str = "",
@@ -308,7 +307,6 @@ class Routing(ABC):
         link = Link(
             name,
             bandwidth,
-            count,
             latency=latency,
             overhead=overhead,
             begins=sends,

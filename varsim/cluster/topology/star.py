@@ -61,8 +61,8 @@ class StarRouting(Routing):
         first, second = self._halves
         rate, switch = bandwidth * count, self._switch()
         return (
-            self._link(f"{name} up", rate, first, count=count, sends=True, into=switch),
-            self._link(f"{name} down", rate, second, count=count, out_of=switch),
+            self._link(f"{name} up", rate, first, sends=True, into=switch),
+            self._link(f"{name} down", rate, second, out_of=switch),
         )
 
     def ports(self, place: Place) -> tuple[Link, Link]:
