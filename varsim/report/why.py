@@ -146,7 +146,7 @@ def notes(why: "Why") -> list[str]:
         "replications."
     )
     large = filter(None, [misfit(why.scenario)])
-    told = [words.looked_at(why), words.idle_note(why.idle), *large]
+    told = [words.looked_at(why), *large]
     gains = {account.label: account.gain("overlap") for account in why.accounts}
     faster = {label: one.speedup.mean for label, one in gains.items() if one is not None}
     return [first, *told, *without_overlap(why.scenario, faster), *cautions(why.scenario)]
@@ -221,11 +221,6 @@ def numbers(why: "Why") -> dict[str, Any]:
     return {
         "scenario": why.scenario.name,
         "strategies": [_account_json(account) for account in why.accounts],
-        "idle": {
-            "fields": list(why.idle.fields),
-            "tried": why.idle.tried,
-            "whole_runs": why.idle.whole,
-        },
     }
 
 

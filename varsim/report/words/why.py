@@ -20,7 +20,6 @@ from varsim.study.statistics import interval
 from varsim.study.stragglers import stragglers
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.study.why.account import NEGLIGIBLE, Account, Why
-from varsim.study.why.idle import MOST_GRADIENTS, Idle
 from varsim.study.why.rerun import Gain, Part
 from varsim.study.why.resources import busiest
 from varsim.units import format_seconds
@@ -218,26 +217,6 @@ def slower(account: Account) -> str:
     return (
         f"{names} {'makes' if len(worse) == 1 else 'make'} it slower: identical workers move in "
         "lockstep, and all want the same link in the same direction at the same moment."
-    )
-
-
-def idle_note(idle: Idle) -> str:
-    """The fields that changed nothing, and how that was found out."""
-    if not idle.tried:
-        return "The scenario sets no optional field that could be left out."
-    how = "in whole runs" if idle.whole else f"in the first {MOST_GRADIENTS:,} gradients"
-    more = f" ({idle.left} more were not tried)" if idle.left else ""
-    tried = "1 optional field" if idle.tried == 1 else f"{idle.tried} optional fields"
-    if not idle.fields:
-        each = f"Each of the {tried} that are set changes"
-        if idle.tried == 1:
-            each = "The one optional field that is set changes"
-        return f"{each} something{more}."
-    names = ", ".join(idle.fields)
-    verb, them = ("changes", "it") if len(idle.fields) == 1 else ("change", "them")
-    return (
-        f"{names} {verb} nothing in any strategy: without {them}, the first replication is the "
-        f"same {how}, bit for bit ({tried} tried{more})."
     )
 
 

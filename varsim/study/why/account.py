@@ -14,7 +14,6 @@ from varsim.study.measure import left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
-from varsim.study.why.idle import Idle, idle_fields, number_of_fields
 from varsim.study.why.levers import alone
 from varsim.study.why.lives import Help, helps
 from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
@@ -215,7 +214,6 @@ class Why(Shown):
 
     scenario: Scenario
     accounts: list[Account]
-    idle: Idle
 
 
 def account(scenario: Scenario, index: int, ran: Callable[[], None] = lambda: None) -> Account:
@@ -244,11 +242,11 @@ def _on_servers(scenario: Scenario) -> bool:
 
 
 def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> Why:
-    """Run and rerun every strategy; `progress(done, total)` after each run, and each field."""
+    """Run and rerun every strategy; `progress(done, total)` after each run."""
     accounts: list[Account] = []
     indices = range(len(scenario.strategies))
     ends = list(accumulate(number_of_runs(alone(scenario, index)) for index in indices))
-    total, done = ends[-1] + number_of_fields(scenario), 0
+    total, done = ends[-1], 0
 
     def tell(now: int) -> None:
         nonlocal done
@@ -262,6 +260,4 @@ def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) 
             _ = found.gains, found.parts, found.together, found.helps
         accounts.append(found)
         tell(ends[index])
-    idle = idle_fields(scenario, lambda: tell(done + 1))
-    tell(total)
-    return Why(scenario, accounts, idle)
+    return Why(scenario, accounts)
