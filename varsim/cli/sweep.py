@@ -272,14 +272,14 @@ def _conclude(
 ) -> None:
     """Write and print what came of it."""
     from varsim.report.files.keeping import FORMS, put_report
-    from varsim.report.files.sweep import SCENARIO, parquet
+    from varsim.report.files.sweep import SCENARIO
     from varsim.report.sweep import report
 
     table = experiment.table(books)
     asked = question(directory / SCENARIO, whole=True)
-    told, more = report(table, asked, plots=plots), parquet(table)
-    put_report(told, directory, more)
-    results = ", ".join(str(directory / name) for name in (*FORMS["sweep"], *more))
+    told = report(table, asked, plots=plots)
+    put_report(told, directory)
+    results = ", ".join(str(directory / name) for name in FORMS["sweep"])
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]
     tell(told, format, [*closing, f"report: {directory / 'report.html'}"])
     if table.failed:

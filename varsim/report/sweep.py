@@ -16,7 +16,6 @@ MOST_ROWS: Final = 2000  # of the table on the page; results.csv has all
 _FILES: Final = {
     "results.csv": "the table, all digits, units in the names of the columns",
     "results.json": "the same, with what each column means, seed and versions",
-    "results.parquet": "the same as results.csv",
     "sweep.yaml": "the sweep as it was run, with all changes of the command line",
     "runs.sqlite": "every run, kept as it ended",
 }

@@ -67,7 +67,7 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
         "cost step crossover",
     ),
     "sweep": _with_plots(
-        "report.html sweep.yaml results.json results.csv results.parquet runs.sqlite "
+        "report.html sweep.yaml results.json results.csv runs.sqlite "
         "runs.sqlite-wal runs.sqlite-shm runs.sqlite-journal",
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),

@@ -1,6 +1,5 @@
 """The directory of a sweep: its runs, its table, and the sweep itself, to run or merge it again."""
 
-import importlib.util
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -9,23 +8,9 @@ from typing import Final
 from varsim.report.files.keeping import head
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.writing import needs_text
-from varsim.study.sweep.table import Table
 
 SCENARIO: Final = "sweep.yaml"
 JSON: Final = "results.json"
-PARQUET: Final = "results.parquet"
-
-
-def parquet(table: Table) -> dict[str, bytes]:
-    """The table as the content of a file of Parquet, where pyarrow is installed."""
-    if importlib.util.find_spec("pyarrow") is None:
-        return {}
-    frame = table.frame()
-    for column in frame:
-        kinds = {type(value) for value in frame[column] if value is not None}
-        if str in kinds and len(kinds) > 1:  # numbers, and a word such as optimal
-            frame[column] = frame[column].map(str)
-    return {PARQUET: frame.to_parquet(index=False)}
 
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:
