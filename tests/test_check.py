@@ -341,25 +341,6 @@ class TestCommand:
             speed = result.estimate(one.strategy.label, "updates_per_s").mean
             assert 1 / one.update == pytest.approx(speed, rel=0.06)
 
-    def test_a_guess_is_told_at_other_speeds_too(self) -> None:
-        device = "cluster={workers: 8, device: {preset: a100_sxm_80gb}, network: {kind: star, bandwidth: 25 Gbit/s, latency: 20 us}}"  # noqa: E501
-        strategies = "strategies=[{kind: on_write}, {kind: none}]"
-        model = "workload={problem: {kind: timing}, model: alexnet, batch_size: 16}"
-        done = check(
-            QUICKSTART,
-            "--set",
-            device,
-            "--set",
-            strategies,
-            "--set",
-            model,
-            "--set",
-            "targets={throughput: 1 examples/s}",
-        )
-        assert done.exit_code == 0, done.stderr
-        half = next(line for line in done.stdout.splitlines() if line.startswith("At half that"))
-        assert " ms a step; async PS (none) " in half
-
     @pytest.mark.parametrize(
         "block", ["sweep: {cluster.workers: [2, 4, 8]}", PLAN], ids=["sweep", "plan"]
     )

@@ -59,12 +59,12 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     DeadlockError, after all that, if a strategy deadlocks already then.
     """
     from varsim.cluster.job import DeadlockError
-    from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
+    from varsim.report.words.caution import bounds, cautions, guessed
     from varsim.report.words.memory import memory
-    from varsim.report.words.scenario import beginnings, describe, step
+    from varsim.report.words.scenario import beginnings, describe
     from varsim.report.words.unsaid import of_check
     from varsim.study.amount import gradients
-    from varsim.study.beginning import EVENTS, begin, rates
+    from varsim.study.beginning import rates
 
     scenario = experiment.scenario
     for line in describe(scenario):
@@ -77,13 +77,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     for said in (*memory(scenario, always=True), *of_check(scenario), *cautions(scenario)):
         write_prose(f"\n{said}")
     if guessed(scenario):
-        write_prose(two_points(scenario))
-        for speed, words in SPEED_WORDS.items():
-            there = begin(scenario.with_distribution_alone(speed), EVENTS // 4)
-            if told := "; ".join(
-                f"{one.strategy.title} {step(one)}" for one in there if one.updates
-            ):
-                write_prose(f"At {words}: {told}")
+        write_prose(bounds(scenario))
     write_prose(f"\n{told_amount(gradients(scenario, rates(begun)), 'run')}")
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
         raise DeadlockError("\n".join(stuck))

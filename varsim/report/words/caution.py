@@ -12,7 +12,6 @@ from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study import tails
-from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds
 from varsim.values import presets
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from varsim.study.plan.findings import Guess
     from varsim.study.result import Result
 
-# A guess is shown at these multiples of its speed, too.
+# A plan whose step time is a guess is made at these multiples of its speed, too.
 SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 
 # Of sweeps; coverage of 3,000 intervals each, first 3 to 10 replications: 91 to 95 %.
@@ -132,13 +131,18 @@ def once(scenario: Scenario) -> str:
 
 def two_points(scenario: Scenario) -> str:
     """That the answers at SPEEDS are no bounds of one that is a guess."""
+    return f"Half and one and a half times that speed are examples, not bounds. {bounds(scenario)}"
+
+
+def bounds(scenario: Scenario) -> str:
+    """How far off a guess may be, and how to see what that changes."""
     device = scenario.cluster.device
     assert device is not None
-    known = "."
+    known = "To see what another speed changes, sweep cluster.device.efficiency."
     if device.step_time(scenario.workload).measured is None:
         low, high = map(digits, device.within)
-        known = f": judging by measurements, it may be {low} to {high} times as fast."
-    return f"Half and one and a half times that speed are examples, not bounds{known}"
+        return f"Judging by measurements, it may be {low} to {high} times as fast. {known}"
+    return known
 
 
 def from_presets(scenario: Scenario) -> str:
@@ -254,28 +258,6 @@ def _halves(trace: "Trace") -> tuple[float, float]:
     return half / float(middle), half / float(end - middle)
 
 
-def at_other_speeds(scenario: Scenario) -> Iterator[str]:
-    """The answers at half and at one and a half times the speed that was guessed.
-
-    From a few replications; without a target loss times only, at most some thousand gradients.
-    """
-    from varsim.report.words.answer import soonest
-    from varsim.report.words.targets import sentences
-
-    for speed, words in SPEED_WORDS.items():
-        result = result_at(scenario, speed)
-        said = [result.answer().splitlines()[0]]
-        if result.target_loss is not None and result.compared:
-            said.append(soonest(result, result.target_loss))
-        told = " ".join(dict.fromkeys([*said, *sentences(result)]))
-        yield f"At {words} ({_step(scenario, speed)}): {told}"
-
-
-def _step(scenario: Scenario, speed: float) -> str:
-    distribution = scenario.cluster.compute_distribution(scenario.workload)
-    return f"{format_seconds(distribution.expectation() / speed)} a step"
-
-
 def guess_said(guess: "Guess") -> str:
     """That the step time is a guess, and why."""
     more = f" {two_points(guess.scenario)}" if guess.answers else ""
@@ -287,7 +269,9 @@ def guess_again(guess: "Guess") -> str:
     device, workload = guess.scenario.cluster.device, guess.scenario.workload
     assert device is not None
     flops = workload.flops_per_example() * workload.batch_size
-    share = min(SPEEDS) * device.share * flops / device.rate / device.step_time(workload).seconds
+    share = (
+        min(SPEED_WORDS) * device.share * flops / device.rate / device.step_time(workload).seconds
+    )
     described = device.model_copy(update={"efficiency": float(f"{share:.3g}")})
     keys = described.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     told = ", ".join(

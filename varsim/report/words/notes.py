@@ -11,14 +11,13 @@ from varsim.report.words.answer import deadlocked
 from varsim.report.words.caution import (
     MEASURED,
     as_read,
-    at_other_speeds,
+    bounds,
     few_spells,
     guessed,
     heavy_tail,
     in_vain,
     marching,
     to_the_ns,
-    two_points,
     unsettled,
 )
 from varsim.report.words.memory import memory
@@ -124,8 +123,7 @@ def _compute(result: "Result") -> Iterator[str]:
     yield from in_vain(result.scenario)
     yield from unsettled(result)
     if said := guessed(result.scenario):
-        yield f"{said} {two_points(result.scenario)}"
-        yield from at_other_speeds(result.scenario)
+        yield f"{said} {bounds(result.scenario)}"
 
 
 def _intervals(result: "Result") -> str:

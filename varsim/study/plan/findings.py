@@ -16,7 +16,6 @@ from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found
 from varsim.study.plan.standing import RATES, Standing, standing
 from varsim.study.simulation import Run, run_one
-from varsim.study.speeds import SPEEDS, is_guess
 from varsim.study.statistics import interval
 from varsim.study.sweep.case import Finished
 from varsim.study.verdict import front, surely_more
@@ -82,6 +81,10 @@ def _shares(runs: list[Finished]) -> list[tuple[str, float]]:
     return sorted(((n, s) for n, s in shares if s > 0), key=lambda pair: -pair[1])
 
 
+# A plan whose step time is a guess is made at these multiples of its speed, too.
+SPEEDS: Final = (0.5, 1.5)
+
+
 class Guess(NamedTuple):
     """`scenario`: whose step time is one; `answers`: the answer at SPEEDS (none without one)."""
 
@@ -92,7 +95,10 @@ class Guess(NamedTuple):
 def guess(found: Found, runs: Runs) -> Guess | None:
     """What is guessed of the answer, or of what came closest; None where nothing is."""
     best = found.answer or closest(found)
-    if best is None or not is_guess(best.cell.scenario):
+    if best is None:
+        return None
+    scenario = best.cell.scenario
+    if not scenario.cluster.doubt(scenario.workload):
         return None
     cells = {speed: _at(best.cell, speed) for speed in SPEEDS} if found.answer else {}
     runs.make([(cell, best.replications) for cell in cells.values()])
@@ -100,7 +106,7 @@ def guess(found: Found, runs: Runs) -> Guess | None:
         speed: standing(found.question, cell, runs.of(cell, best.replications))
         for speed, cell in cells.items()
     }
-    return Guess(best.cell.scenario, answers)
+    return Guess(scenario, answers)
 
 
 def _at(cell: Cell, speed: float) -> Cell:
