@@ -1,12 +1,8 @@
 """Sums that a dtype does not hold are told as they are, with what became of them."""
 
-import re
-
-import pytest
-
-from tests.explain.telling import acting, rows_and_looks, scenario, sentences
+from tests.explain.telling import acting, rows_and_looks, scenario
 from varsim.distribute.program_run import ValueSummary
-from varsim.report.explain.numbers import reduced, remark
+from varsim.report.explain.numbers import reduced
 from varsim.report.explain.report import explanation
 from varsim.report.terminal import terminal
 from varsim.scenario.variables import VariablesScenario
@@ -26,67 +22,6 @@ def large(mode: str, aggregation: str, add: str, dtype: str, initial: str) -> Va
     return acting(mode, aggregation, [f"add, value: {add}"], ["read"], *first)
 
 
-class TestInt32:
-    def test_on_write(self) -> None:
-        assert sentences(large("on_write", "sum", "[1, 2, 3]", "int32", "2147483647")) == [
-            "hand over 1 | 2 | 3; their sum 6 = 1 + 2 + 3 is added to every copy; int32 overflows",
-            "reads -2147483643, the copy of replica 0",
-        ]
-
-    def test_on_read(self) -> None:
-        # 3 x 2^31 - 6 copies and all: the sum of the copies wraps too.
-        assert sentences(large("on_read", "sum", "[1, 2, 3]", "int32", "2147483647")) == [
-            "add 1 | 2 | 3, each to its own copy; int32 overflows",
-            "reads -2147483645, the sum of all copies; int32 overflows",
-        ]
-
-    def test_on_a_server(self) -> None:
-        (added, _) = sentences(large("none", "sum", "[1, 2, 3]", "int32", "2147483645"))
-        assert added.endswith("it then holds 2147483646, -2147483648, -2147483645; int32 overflows")
-
-    def test_from_outside_and_repeated(self) -> None:
-        near = ("variables.0.dtype=int32", "variables.0.initial=2147483640")
-        made = acting("on_write", "sum", (), ["add, value: 2, times: 9"], *near)
-        assert sentences(made)[-1] == "the same 8 times more; int32 overflows"
-        made = acting("on_write", "sum", (), ["add, value: 9"], *near)
-        assert sentences(made) == ["adds 9 to every copy; int32 overflows"]
-
-    def test_nothing_is_said_of_what_fits(self) -> None:
-        for mode in ("on_read", "on_write", "none"):
-            told = sentences(large(mode, "sum", "[1, 2, 3]", "int32", "100"))
-            assert not re.search("overflow|round", " ".join(told))
-
-
-class TestFloat32:
-    def test_overflow_is_told_in_every_step(self) -> None:
-        made = acting("on_write", "sum", ["add, value: 3e+38"], (), "program.steps=2")
-        said = "their sum inf is added to every copy; float32 overflows to inf"
-        assert sentences(made) == [f"hand over 3e+38 each; {said}"] * 2
-
-    def test_overflow_of_a_read(self) -> None:
-        assert sentences(large("on_read", "sum", "3e+38", "float32", "0")) == [
-            "add 3e+38, each to its own copy",
-            "reads inf, the sum of all copies; float32 overflows to inf",
-        ]
-
-    @pytest.mark.parametrize("mode", ["on_read", "on_write", "none"])
-    def test_what_is_lost_in_rounding(self, mode: str) -> None:
-        told = sentences(large(mode, "mean", "1", "float32", "16777216"))
-        assert told[0].endswith("; it is lost in rounding to float32")
-        assert "16777216" in told[1]
-        # float64 holds it.
-        told = sentences(large(mode, "mean", "1", "float64", "16777216"))
-        assert "round" not in told[0]
-        assert "16777217" in told[1] or "16777219" in told[1]
-
-    def test_what_is_left_after_rounding(self) -> None:
-        assert sentences(large("on_write", "sum", "[0.1, 0.2, 0.3]", "float32", "1000000")) == [
-            "hand over 0.1 | 0.2 | 0.3; their sum 0.6 = 0.1 + 0.2 + 0.3 is added to every copy; "
-            "rounding to float32 makes it 0.625",
-            "reads 1000000.6, the copy of replica 0",
-        ]
-
-
 def test_the_sum_is_taken_in_the_order_that_explains_the_copies() -> None:
     # From rank 0 on 1e8 + 1 - 1e8 = 0 in float32; from rank 2 on -1e8 + 1e8 + 1 = 1.
     parts = scalars(1e8, 1.0, -1e8)
@@ -94,11 +29,6 @@ def test_the_sum_is_taken_in_the_order_that_explains_the_copies() -> None:
     assert reduced(parts, 1, zero, zero, 1, "float32").first == (0.0,)
     assert reduced(parts, 1, zero, one, 1, "float32").first == (1.0,)
     assert reduced(parts, 1, zero, scalar(-1.0), -1, "float32").first == (1.0,)
-
-
-def test_nothing_is_said_where_others_wrote_in_between() -> None:
-    assert remark(scalars(1, 2), 1, scalar(5), scalar(9), 1, "int32") == ""
-    assert remark(scalars(1.0), 1, scalar(5.0), scalar(9.0), 1, "float32") == ""
 
 
 class TestDigits:

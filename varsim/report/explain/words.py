@@ -15,7 +15,6 @@ from varsim.report.explain.numbers import (
     per_cent,
     ranks,
     reduced,
-    remark,
     sending,
     several,
     shared_out,
@@ -100,8 +99,7 @@ def _creating(row: Row, look: Look) -> str:
 
 def _again(row: Row, look: Look) -> str:
     """All repetitions but the first."""
-    odd = "" if row.together and look.merged else _odd(row, look)
-    said = f"the same {_repetitions(row)} times more{odd}"
+    said = f"the same {_repetitions(row)} times more"
     if isinstance(row.action, Writing) and isinstance(row.action.value, NormalElements):
         return f"{said}, with newly drawn numbers"
     seen = [act.seen for act in row.acts if act.seen is not None]
@@ -141,9 +139,9 @@ def _alone(row: Row, look: Look) -> str:
     if kind == "assign":
         return f"{_verb(row, 'set')} {own} to {given}"
     if kind == "assign_add":
-        return f"{_verb(row, 'add')} {given}{comma} to its own copy{_odd(row, look)}"
+        return f"{_verb(row, 'add')} {given}{comma} to its own copy"
     if kind == "assign_sub":
-        return f"{_verb(row, 'subtract')} {given}{comma} from its own copy{_odd(row, look)}"
+        return f"{_verb(row, 'subtract')} {given}{comma} from its own copy"
     return f"{_verb(row, 'move')} {own} {_share(row)} of the way to {given}"
 
 
@@ -156,22 +154,18 @@ def _merged(row: Row, look: Look) -> str:
         return f"bring {given}; {_moved(row, look, handed)}"
     if look.aggregation == "only_first_replica":
         what = f"the {glance(handed[0], look.spelling)} of replica 0"
-        odd = "" if kind == "assign" else _off(look, row, handed[:1], row.old[0], row.copies[0])
     else:
         written = _written(row, look, handed)
         some, count = handed[:-1] if look.left_out else handed, len(handed)
         count = count if look.aggregation == "mean" else 1
         how = added_up(written, some, count, look.spelling)
-        old = None if kind == "assign" else row.old[0]
-        dtype, sign = look.description.dtype, _sign(row)
-        odd = remark(some, count, old, row.copies[0], sign, dtype, look.spelling)
         what = f"their {look.aggregation} {glance(written, look.spelling)}{how}{but}"
     end = {
         "assign": f"every copy is set to {what}",
         "assign_add": f"{what} is added to every copy",
         "assign_sub": f"{what} is subtracted from every copy",
     }
-    return f"hand over {given}; {end[kind]}{odd}"
+    return f"hand over {given}; {end[kind]}"
 
 
 def _moved(row: Row, look: Look, handed: Sequence[ValueSummary]) -> str:
@@ -210,52 +204,6 @@ def _sign(row: Row) -> int:
     return -1 if _kind(row) == "assign_sub" else 1
 
 
-def _off(
-    look: Look, row: Row, parts: Sequence[ValueSummary], old: ValueSummary | None, new: ValueSummary
-) -> str:
-    """What became of a sum of parts where that is not what exact numbers say."""
-    return remark(parts, 1, old, new, _sign(row), look.description.dtype, look.spelling)
-
-
-def _odd(row: Row, look: Look) -> str:
-    """The same of replicas that write alone, of the outside, or of a server."""
-    if not row.action or row.action.kind not in ("assign_add", "assign_sub"):
-        return ""
-    if look.home == "none":
-        held = [row.old[0], *(act.copies[0] for act in row.acts)]
-        return _in_all(
-            [
-                _off(look, row, [one], old, new)
-                for one, old, new in zip(_in_turn(row), held[:-1], held[1:], strict=True)
-            ]
-        )
-    # What was there before the first of many repetitions is not known.
-    last = {} if row.doing == "again" else dict(enumerate(row.old))
-    writes = dict[
-        tuple[ValueSummary, ValueSummary, ValueSummary], None
-    ]()  # each once, in their order
-    for act, one in zip(row.acts, _in_turn(row), strict=True):
-        for copy in range(len(row.copies)) if row.outside else [act.replica]:
-            if copy < len(row.copies):
-                if copy in last:
-                    writes[one, last[copy], act.copies[copy]] = None
-                last[copy] = act.copies[copy]
-    return _in_all([_off(look, row, [one], old, new) for one, old, new in writes])
-
-
-def _in_turn(row: Row) -> list[ValueSummary]:
-    """What was handed over, in the order of the acts."""
-    return [act.handed for act in row.acts if act.handed is not None]
-
-
-def _in_all(said: Sequence[str]) -> str:
-    """One remark for several writes."""
-    found = sorted({one for one in said if one}, key=lambda one: "overflows" not in one)
-    if len(set(said)) <= 1:
-        return said[0] if said else ""
-    return found[0] if "overflows" in found[0] else "; rounding changes what comes of it"
-
-
 def _on_server(row: Row, look: Look) -> str:
     """On the one copy there is, in the order of arrival."""
     kind, given, there = _kind(row), _handed(row, look), f"{look.name} on ps {look.server}"
@@ -272,13 +220,12 @@ def _on_server(row: Row, look: Look) -> str:
     else:
         back = f"{_verb(row, 'send')} back what moves it {_share(row)} of the way to {given}"
         said = f"{_verb(row, 'read')} {there} and {back}"
-    odd = _odd(row, look)
     if len(row.acts) == 1:
-        return said + odd
+        return said
     arrived = [act.replica for act in row.acts]
     order = "" if arrived == sorted(arrived) else f" in the order {listed(arrived)}"
     held = listed([glance(act.copies[0], look.spelling) for act in row.acts])
-    return f"{said}, one after the other{order}: it then holds {held}{odd}"
+    return f"{said}, one after the other{order}: it then holds {held}"
 
 
 # Outside
@@ -305,7 +252,7 @@ def _outside(row: Row, look: Look) -> str:
     if kind == "assign":
         return f"assigns {given}: {_spread(row, look, row.acts[0].handed)}{back}"
     verb = "adds {} to" if kind == "assign_add" else "subtracts {} from"
-    return f"{verb.format(given)} every copy{_odd(row, look)}{back}"
+    return f"{verb.format(given)} every copy{back}"
 
 
 def _got(row: Row, look: Look) -> str:
@@ -318,10 +265,7 @@ def _got(row: Row, look: Look) -> str:
         return f"{glance(seen, look.spelling)}, the copy of replica 0"
     count = len(row.copies) if look.aggregation == "mean" else 1
     how = added_up(seen, row.copies, count, look.spelling)
-    odd = remark(row.copies, count, None, seen, 1, look.description.dtype, look.spelling)
-    if len(row.copies) < look.replicas:
-        odd = ""  # not all copies are known
-    return f"{glance(seen, look.spelling)}{how}, the {look.aggregation} of all copies{odd}"
+    return f"{glance(seen, look.spelling)}{how}, the {look.aggregation} of all copies"
 
 
 def _spread(row: Row, look: Look, value: ValueSummary | None) -> str:
