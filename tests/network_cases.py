@@ -33,7 +33,6 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "message_overhead": (0.0, 1e-3),
     "sharing": ("fair", "first_come"),
     "slow_links": ((), (slow(1, 2.0),)),
-    "forwarding": ("cut_through", "store_and_forward"),
 }
 # Settings of one kind.
 OWN: dict[str, dict[str, tuple[Any, Any]]] = {
@@ -71,7 +70,7 @@ def served(kind: str, **more: Any) -> Case:
 
 def pair(kind: str, key: str, values: tuple[Any, Any]) -> tuple[Case, Case]:
     base = served(kind)
-    if kind in ("nodes", "hybrid_mesh") and key in ("server_bandwidth", "host", "forwarding"):
+    if kind in ("nodes", "hybrid_mesh") and key in ("server_bandwidth", "host"):
         base["cluster"] = SERVED["cluster"]
     return two(base, **{f"network__{key}": values})
 
@@ -107,7 +106,6 @@ def _pairs() -> dict[str, tuple[Case, ...]]:
         found[f"{name}.flows"] = _of_flows(kind, "flows", (1, 2))
         found[f"{name}.flow_bandwidth"] = _of_flows(kind, "flow_bandwidth", (2e3, 3e3))
         found[f"{name}.preset"] = _of_presets(kind)
-    del found["FullMesh.forwarding"]  # which is refused
     found["Racks.uplink_bandwidth"] = replaced(
         "racks", {"uplink_bandwidth": 1e4}, {"uplink_bandwidth": 2e4}, drop="oversubscription"
     )

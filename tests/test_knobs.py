@@ -265,7 +265,6 @@ DESCRIPTIVE = {
 # What can only be refused where it has no effect (see below).
 REFUSED = {
     "Single.on": "a single worker uses no network and no servers",
-    "FullMesh.forwarding": "every route is one link",
 }
 
 

@@ -118,7 +118,6 @@ class TestSent:
             {**WIRE, "kind": "ring"},
             {**WIRE, "kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0},
             {**WIRE, "slow_links": ({"rank": 1, "factor": 2.0},)},
-            {**WIRE, "forwarding": "store_and_forward"},
         ],
         ids=lambda network: "-".join(map(str, network.get("kind", "star").split())),
     )

@@ -195,7 +195,6 @@ REFUSED: dict[str, Case] = {
     "Star.message_overhead": network(message_overhead=1e-3),
     "Star.flows": network(flows=1, flow_bandwidth=1e3),
     "Star.flow_bandwidth": network(flows=1, flow_bandwidth=1e3),
-    "Star.forwarding": network(forwarding="store_and_forward"),
 }
 
 

@@ -14,7 +14,6 @@ MORE: dict[str, dict[str, Any]] = {
     "plain": {},
     "overhead": {"message_overhead": 1e-3},
     "flows": {"flows": 2, "flow_bandwidth": 2e4},
-    "stored": {"forwarding": "store_and_forward", "message_overhead": 1e-3},
 }
 
 
@@ -37,8 +36,6 @@ def arrivals(batch: MessageBatch, now: int) -> list[int]:
 @pytest.mark.parametrize("more", MORE)
 @pytest.mark.parametrize("kind", TOPOLOGIES)
 def test_a_worker_that_is_alone_does_not_queue(kind: str, more: str, sharing: str) -> None:
-    if (kind, more) == ("full_mesh", "stored"):
-        return
     settings = {"kind": kind, "bandwidth": 1e5, "latency": 1e-3, **NEEDED[kind], **MORE[more]}
     for on, servers in (("dedicated", 1), ("workers", 1)):
         trace = run(
@@ -82,7 +79,7 @@ class TestCutThrough:
         # The first link carries both, one after the other; the others start at once.
         first, near, far = link("a"), link("b", 5e8), link("c")
         batch = MessageBatch(
-            [Message(0, (first, near), 100.0), Message(1, (first, near, far), 50.0)], stored=False
+            [Message(0, (first, near), 100.0), Message(1, (first, near, far), 50.0)],
         )
         assert not batch.schedule.even
         assert arrivals(batch, 0) == [200, 300]
@@ -124,17 +121,6 @@ class TestSharedSchedules:
         )
         assert (first.hand_over(0), second.hand_over(10)) == (100, 200)
         assert starts(second, 300) == [300, 300, 300]
-
-
-def test_stored_one_link_after_the_other() -> None:
-    # a: until 100 and 150, 5 on the way; b: 105 to 205 and 205 to 255, 5 more.
-    route = (link("a", latency=5), link("b", latency=5))
-    messages = [Message(0, route, 100.0), Message(1, route, 50.0)]
-    assert MessageBatch(messages, stored=True).alone == 260
-    # With 40 of overhead on the first: until 140 and 230; b: 145 to 245, 245 to 295.
-    slower = (link("a", latency=5, overhead=40), link("b", latency=5, overhead=40))
-    messages = [Message(0, slower, 100.0), Message(1, slower, 50.0)]
-    assert MessageBatch(messages, stored=True).alone == 300
 
 
 @pytest.mark.parametrize(

@@ -40,22 +40,19 @@ def check(trace: Trace) -> None:
 
 class TestAtTheEnd:
     @both
-    @pytest.mark.parametrize("forwarding", ["cut_through", "store_and_forward"])
-    def test_half_a_message_has_passed(self, sharing: str, forwarding: str) -> None:
-        # Read 0 to 40 (80), compute 100 ms, push from 140 (180) on; the end is 10 ms later.
-        # Stored, a message is on the second link once it has passed the first.
-        stored = forwarding == "store_and_forward"
+    def test_half_a_message_has_passed(self, sharing: str) -> None:
+        # Read 0 to 40, compute 100 ms, push from 140 on; the end is 10 ms later.
         trace = timing(
             "none",
             cluster={"workers": 1},
-            network={"sharing": sharing, "forwarding": forwarding},
-            stop={"time": 0.190 if stored else 0.150},
+            network={"sharing": sharing},
+            stop={"time": 0.150},
         )
         assert moved(trace) == {
             "worker 0 up": 10,
             "worker 0 down": 40,
             "ps 0 up": 40,
-            "ps 0 down": 0 if stored else 10,
+            "ps 0 down": 10,
         }
         assert trace.sent == pytest.approx(50)
 
@@ -108,16 +105,13 @@ class TestAtTheEnd:
             assert moved(trace) == dict.fromkeys(moved(trace), 30)
 
     @both
-    @pytest.mark.parametrize("forwarding", ["cut_through", "store_and_forward"])
     @pytest.mark.parametrize("kind", ["ring", "halving_doubling", "binomial_tree"])
-    def test_by_the_recurrence_as_by_message(
-        self, kind: str, forwarding: str, sharing: str
-    ) -> None:
+    def test_by_the_recurrence_as_by_message(self, kind: str, sharing: str) -> None:
         """Whenever the run ends, also while some have come and others have not."""
         strategy = {"kind": "on_write", "collective": kind}
         changes: Case = {
             "cluster": {"workers": 4, "slow_workers": (slow(2, 1.1), slow(3, 1.25))},
-            "network": {"sharing": sharing, "forwarding": forwarding, "latency": 1e-3},
+            "network": {"sharing": sharing, "latency": 1e-3},
         }
         for end in (101, 104, 111, 115, 123, 126, 131, 138, 147, 158, 229, 270):
             without = timing(strategy, **changes, stop={"time": end * 1e-3})

@@ -236,9 +236,8 @@ def test_many_draws_are_the_same(strategy: dict[str, Any]) -> None:
 
 def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for strategy in ({"kind": "none"}, SUMMED[0], REDUCED[1]):
-        made = tied(strategy, network={**NETWORKS[2], "forwarding": "store_and_forward"})
-        assert "store_and_forward" in reason_against(made, made.strategies[0])
-        assert reason_against(tied(strategy), made.strategies[0]) == ""
+        made = tied(strategy)
+        assert reason_against(made, made.strategies[0]) == ""
     for more in ({"overlap": "forward"}, {"sharding": "gradients"}):
         made = tied({"kind": "on_write", **more})
         assert reason_against(made, made.strategies[0]).startswith("the rules of this strategy")

@@ -294,12 +294,6 @@ class TestNetworks:
         # Up links 100 - 111, the server's port 101 - 111 - 121; two messages hold its other one.
         assert trace.steps[0] == (121 + 22) * MS
 
-    def test_stored_on_the_way(self) -> None:
-        # On each link in turn: 10 ms up, then two of 10 down; and the same way back.
-        stored = {**FIRST_COME, "forwarding": "store_and_forward"}
-        trace = pushed(network=stored, **whole(10e6))
-        assert trace.steps[0] == 160 * MS
-
 
 class TestTwoWorkers:
     @pytest.mark.parametrize(

@@ -191,29 +191,6 @@ class TestMessages:
         assert seconds(longer, 4, [Message(1, 2, 0.0)]) == [0.6]
 
     @both
-    def test_store_and_forward_on_a_star(self, sharing: str) -> None:
-        # 1 s and half of 0.1 s on either link.
-        star = {"kind": "star", **KB, "latency": 0.1, "sharing": sharing}
-        assert seconds(star, 2, [Message(0, 1, 1e3)]) == [1.1]
-        stored = {**star, "forwarding": "store_and_forward"}
-        assert seconds(stored, 2, [Message(0, 1, 1e3)]) == [2.1]
-
-    def test_stored_messages_stand_in_line_where_they_come(self) -> None:
-        # A ring of 4: 0 -> 2 is on the link 1 -> 2 from 1 s on. 1 -> 2 of 0.5 s, sent at 0.6, has
-        # it first, until 1.1; cut through, 0 -> 2 would have been there before it.
-        ring = {"kind": "ring", **KB, "sharing": "first_come"}
-        messages = [Message(0, 2, 1e3), Message(1, 2, 500.0, 0.6)]
-        assert seconds(ring, 4, messages) == [1.0, 1.5]
-        assert seconds({**ring, "forwarding": "store_and_forward"}, 4, messages) == [2.1, 1.1]
-
-    def test_stored_messages_share_what_they_are_on(self) -> None:
-        # As before, fair: from 1 s on both have half of the link; 0.1 s of the second is left,
-        # which takes 0.2 s. The first then has 0.9 s left.
-        ring = {"kind": "ring", **KB, "sharing": "fair", "forwarding": "store_and_forward"}
-        messages = [Message(0, 2, 1e3), Message(1, 2, 500.0, 0.6)]
-        assert seconds(ring, 4, messages) == [2.1, 1.2]
-
-    @both
     def test_an_overhead_holds_the_link_of_the_sender(self, sharing: str) -> None:
         # 0.5 s besides 1 s. Worker 0 sends two: its link is busy for 3 s. The link down to worker 2
         # is not: 0 and 1 send 1 s each to it; first come, it starts at 0.5 and again at 1.5.
@@ -262,25 +239,20 @@ class TestMessages:
     ) -> None:
         source = random.Random(kind)
         settings = {"kind": kind, "bandwidth": 1e9, "latency": 1e-6, **NEEDED[kind]}
-        for forwarding in ("cut_through", "store_and_forward"):
-            if (kind, forwarding) == ("full_mesh", "store_and_forward"):
-                continue
-            clock = Clock()
-            made = network(
-                clock, described({**settings, "sharing": sharing, "forwarding": forwarding})
-            )
-            places = [made.routing.worker(rank) for rank in range(6)]
-            hops = 0.0
-            for _ in range(60):
-                one, other = source.sample(places, 2)
-                size = source.randrange(1, 100_000)
-                route = made.route(one, other)
-                hops += size * len(route)
-                made.pass_on(route, size, lambda: None, lambda: None)
-            clock.run_until_stopped()
-            links = made.carried(clock.time)
-            assert sum(link.moved for link in links) == pytest.approx(hops)
-            assert all(link.moved <= link.bandwidth * clock.time / 1e9 * 1.0001 for link in links)
+        clock = Clock()
+        made = network(clock, described({**settings, "sharing": sharing}))
+        places = [made.routing.worker(rank) for rank in range(6)]
+        hops = 0.0
+        for _ in range(60):
+            one, other = source.sample(places, 2)
+            size = source.randrange(1, 100_000)
+            route = made.route(one, other)
+            hops += size * len(route)
+            made.pass_on(route, size, lambda: None, lambda: None)
+        clock.run_until_stopped()
+        links = made.carried(clock.time)
+        assert sum(link.moved for link in links) == pytest.approx(hops)
+        assert all(link.moved <= link.bandwidth * clock.time / 1e9 * 1.0001 for link in links)
 
     def test_a_switch_that_loses_bytes_is_noticed(self) -> None:
         clock = Clock()
@@ -346,19 +318,6 @@ class TestServers:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no rate of flows": ({"kind": "star", "flows": 2}, "flow_bandwidth is missing"),
     "no number of flows": ({"kind": "star", "flow_bandwidth": 1e3}, "flows is missing"),
-    "flows that are stored": (
-        {
-            "kind": "ring",
-            "flows": 2,
-            "flow_bandwidth": 1e3,
-            "forwarding": "store_and_forward",
-        },
-        "flows go from end to end",
-    ),
-    "nothing to forward": (
-        {"kind": "full_mesh", "forwarding": "store_and_forward"},
-        "forwarding has no effect: every route of a full mesh is one link",
-    ),
     "no uplink": ({"kind": "racks", "hosts_per_rack": 2}, "give either oversubscription"),
     "two uplinks": (
         {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "uplink_bandwidth": 1e3},

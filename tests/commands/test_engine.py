@@ -74,12 +74,6 @@ def test_the_fast_one_is_for_those_who_have_numba(
 def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:
     for command, sets, said in (
         (
-            "run",
-            "cluster.network={kind: racks, hosts_per_rack: 2, oversubscription: 2, "
-            "bandwidth: 1 Gbit/s, latency: 0, forwarding: store_and_forward}",
-            "none: the network forwards with store_and_forward",
-        ),
-        (
             "check",
             "strategies.1={kind: local_sgd, period: 2}",
             "local_sgd: the rules of this strategy",

@@ -7,7 +7,6 @@ import pytest
 from validation.finding import Finding, Verdict
 from validation.peers import GROUPS, findings
 from validation.peers.bookkeeping import ConstantGradient
-from validation.peers.links import Message, arrivals
 from validation.peers.table import Row, rows
 
 TABLE = rows()
@@ -49,18 +48,6 @@ def test_a_wrong_number_is_noticed(row: Row) -> None:
     assert not row.keeps(row.expected - last, half_width)
     if row.rule == "random":
         assert not row.keeps(row.expected, 0.01 * row.expected), "an interval that says nothing"
-
-
-def test_who_is_served_first_does_matter_in_the_all_to_all() -> None:
-    # Sent by descending distance, the farthest first, the links of the ring never run dry for
-    # the second 500 ns: 36 x 19,531 and one latency.
-    ring = {"kind": "ring", "bandwidth": 50 * 2.0**30, "latency": 500e-9}
-    described = {**ring, "forwarding": "store_and_forward", "sharing": "first_come"}
-    messages = [
-        Message(one, (one - ahead) % 16, 2.0**20) for one in range(16) for ahead in range(1, 16)
-    ]
-
-    assert max(arrivals(described, 16, messages)) == 703_616
 
 
 def test_the_gradient_is_constant() -> None:

@@ -10,7 +10,6 @@ from validation.peers.table import Measured, Row, rows
 # By group, what varsim gets: (name, quantity) -> number.
 GROUPS: dict[str, Callable[[], Measured]] = {
     "single messages": links.single_messages,
-    "all-to-all": links.all_to_all,
     "fair sharing": links.fair_sharing,
     "parameter server": servers.parameter_server,
     "ring all-reduce": servers.ring_all_reduce,

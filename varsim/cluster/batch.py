@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from graphlib import TopologicalSorter
-from heapq import heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias, cast
 
@@ -68,15 +67,15 @@ class Schedule:
     """Schedule of batches: whatever their sizes tell; batches over equal links share one.
 
     Links are numbered. `alone`: the least time (ns) that a batch needs when nothing else uses its
-    links. `stored`: every link gets a message once all of it has passed the one before. `even`: all
-    routes are one link up to a switch and one down from it, of equal latency. `pair`: for how long
-    (ns) a batch takes the only two links that all of it passes, and their latency; the commonest,
-    which has a shorter way. `fan`: all of it on one link, its parts on one other each.
+    links. `even`: all routes are one link up to a switch and one down from it, of equal latency.
+    `pair`: for how long (ns) a batch takes the only two links that all of it passes, and their
+    latency; the commonest, which has a shorter way. `fan`: all of it on one link, its parts on one
+    other each.
     `connections`: links, items, and the bytes at which each item is complete, for links whose ends
     nobody knows ahead.
     """
 
-    def __init__(self, messages: Sequence[_Part], links: Sequence[Link], stored: bool) -> None:
+    def __init__(self, messages: Sequence[_Part], links: Sequence[Link]) -> None:
         self.messages = messages
         self.items = 1 + max([item for item, _, _ in messages])
         self.parts = [0] * self.items
@@ -95,7 +94,7 @@ class Schedule:
         ]
         latencies = [sum([links[number].latency for number in route]) for route in connections]
         self.latency = max(latencies)
-        self.even = not stored and all(
+        self.even = all(
             len(route) == 2 and not links[route[0]].overhead and latency == self.latency
             for route, latency in zip(connections, latencies, strict=True)
         )
@@ -105,12 +104,6 @@ class Schedule:
         # Of a pair: each item but the last, and for how long it takes the links.
         self.sooner: list[tuple[int, int, int]] = []
         self.fan: Fan | None = None
-        if stored:
-            for _, route, size in messages:
-                for number in route:
-                    self.loads[number] += size
-            self.alone = _alone_stored(messages, links)
-            return
         self._schedule(list(connections), links)
         if self.even and len(connections) == 1:
             first, second = self.hops
@@ -205,7 +198,6 @@ class MessageBatch:
         self,
         messages: Iterable[Message],
         *,
-        stored: bool = False,
         known: dict[object, Schedule] | None = None,
     ) -> None:
         numbers: dict[Link, int] = {}
@@ -220,7 +212,7 @@ class MessageBatch:
         known = {} if known is None else known
         key = (parts, *[(one.bandwidth, one.latency, one.overhead, one.begins) for one in links])
         if key not in known:
-            known[key] = Schedule(parts, links, stored)
+            known[key] = Schedule(parts, links)
         self.schedule = schedule = known[key]
         self.items, self.alone = schedule.items, schedule.alone
         self.sent = 0  # how often
@@ -353,24 +345,3 @@ class MessageBatch:
         begun, served = cast(tuple[int, Served], starts)
         times = {**served.bank.starts(served), self.links[self.schedule.fan.link]: begun}
         return [times[link] for link in self.links]
-
-
-def _alone_stored(messages: Sequence[_Part], links: Sequence[Link]) -> int:
-    """When the last message is there (ns), each link in turn, first come first served."""
-    coming = [(0, number, 0) for number in range(len(messages))]  # time, number, links passed
-    free = [0] * len(links)
-    count, last = len(messages), 0
-    moving = dict(enumerate(messages))
-    while coming:
-        time, number, passed = heappop(coming)
-        _, route, size = message = moving.pop(number)
-        if passed == len(route):
-            last = max(last, time)
-            continue
-        link = links[route[passed]]
-        overhead = link.overhead if passed == 0 else 0
-        free[route[passed]] = end = max(time, free[route[passed]]) + link.hold(size) + overhead
-        moving[count] = message
-        heappush(coming, (end + link.latency, count, passed + 1))
-        count += 1
-    return last

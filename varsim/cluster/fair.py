@@ -61,7 +61,6 @@ class FairShare:
         reached: Callable[[int], None],
         *,
         empty: float = 0.0,
-        sets_off: bool = True,
     ) -> None:
         """Start a flow of marks[-1] bytes over all links of `route` at once.
 
@@ -69,11 +68,11 @@ class FairShare:
         reached(i) is called at the instant (nearest ns) at which marks[i] bytes have passed; for
         0 bytes that is this instant, but not from inside `start`. What is reached in the same
         instant is told in the order in which the flows were started. `empty`: so much of it, at its
-        beginning, only keeps the links busy. `sets_off`: on the first link.
+        beginning, only keeps the links busy.
         """
         now = self._clock.time
         self._started += 1
-        flow = Flow(route, marks, reached, self._started, empty, sets_off)
+        flow = Flow(route, marks, reached, self._started, empty)
         if marks[-1] <= 0:
             self._passed += [(flow.number, index, flow) for index in range(len(marks))]
             self._wake(now)

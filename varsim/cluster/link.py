@@ -92,33 +92,31 @@ def relays(route: Route) -> list[Link]:
     return [link for link in route[1:] if link.begins]
 
 
-def note_passed(route: Route, size: float, *, sets_off: bool = True) -> None:
-    """A message has passed all links of a route; `sets_off`: on the first of them."""
+def note_passed(route: Route, size: float) -> None:
+    """A message has passed all links of a route."""
     for link in route:
         link.moved += size
         link.messages += 1
-    if not sets_off or (len(route) > 1 and route[1].begins):
-        for link in route[sets_off:]:
-            if link.begins:
-                link.relayed += size
+    if len(route) > 1 and route[1].begins:
+        for link in relays(route):
+            link.relayed += size
 
 
 class Booking:
     """Booking of a message on first-come links: when its bytes begin to pass each (ns)."""
 
-    __slots__ = ("route", "sets_off", "size", "starts")
+    __slots__ = ("route", "size", "starts")
 
-    def __init__(self, route: Route, size: float, starts: list[int], sets_off: bool) -> None:
+    def __init__(self, route: Route, size: float, starts: list[int]) -> None:
         self.route = route
         self.size = size
         self.starts = starts
-        self.sets_off = sets_off  # on the first link of the route
 
     def count(self, end: int) -> None:
         """Count what has passed each of its links when the run ends (ns)."""
         for hop, (link, start) in enumerate(zip(self.route, self.starts, strict=True)):
-            relayed = link.begins and (hop > 0 or not self.sets_off)
-            link.add(self.size, link.passed(self.size, end - start), relayed=relayed)
+            passed = link.passed(self.size, end - start)
+            link.add(self.size, passed, relayed=link.begins and hop > 0)
 
 
 class Bookings:
@@ -127,18 +125,16 @@ class Bookings:
     def __init__(self) -> None:
         self._under_way: dict[Booking, None] = {}
 
-    def book(
-        self, route: Route, size: float, starts: list[int], *, sets_off: bool = True
-    ) -> Booking:
+    def book(self, route: Route, size: float, starts: list[int]) -> Booking:
         """A message begins to pass each link of a route at its start (ns)."""
-        booking = Booking(route, size, starts, sets_off)
+        booking = Booking(route, size, starts)
         self._under_way[booking] = None
         return booking
 
     def passed(self, booking: Booking, then: Callable[[], None]) -> None:
         """A message has passed its links."""
         del self._under_way[booking]
-        note_passed(booking.route, booking.size, sets_off=booking.sets_off)
+        note_passed(booking.route, booking.size)
         then()
 
     def count(self, end: int) -> None:

@@ -60,7 +60,7 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 class Flow:
     """Flow of bytes over a route, and whom to tell when its marks have passed."""
 
-    __slots__ = ("_empty", "_sets_off", "entered", "marks", "number", "reached", "route", "step")
+    __slots__ = ("_empty", "entered", "marks", "number", "reached", "route", "step")
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class Flow:
         reached: Callable[[int], None],
         number: int,
         empty: float = 0.0,
-        sets_off: bool = True,
     ) -> None:
         self.route = route
         self.marks = marks
@@ -77,19 +76,18 @@ class Flow:
         self.number = number  # flows are numbered in the order in which they were started
         self.step = 0  # the mark that it will pass next
         self.entered = 0.0  # a hub's virtual time when it came
-        self._empty, self._sets_off = empty, sets_off  # see FairShare.start
+        self._empty = empty  # see FairShare.start
 
     def ends(self) -> None:
         """All of it has passed its links."""
-        note_passed(self.route, self.marks[-1] - self._empty, sets_off=self._sets_off)
+        note_passed(self.route, self.marks[-1] - self._empty)
 
     def count(self, passed: float) -> None:
         """Of its bytes so many have passed its links when the run ends."""
         size = self.marks[-1] - self._empty
         passed = min(size, max(0.0, passed - self._empty))
         for hop, link in enumerate(self.route):
-            relayed = link.begins and (hop > 0 or not self._sets_off)
-            link.add(size, passed, relayed=relayed)
+            link.add(size, passed, relayed=link.begins and hop > 0)
 
 
 # A mark that has passed: the flow's number, the mark's index, the flow. Sorts as it is told.

@@ -55,8 +55,7 @@ class ReplicaCluster(Model):
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
         if not self.network.plain:
             raise ValueError(
-                "network: programs of variables go over a star without message_overhead, flows or "
-                "forwarding"
+                "network: programs of variables go over a star without message_overhead or flows"
             )
         return self
 

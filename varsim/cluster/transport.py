@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
@@ -32,9 +32,6 @@ Arrived: TypeAlias = Callable[[int, Any], None]
 
 class Network(ABC):
     """Network of links and routes; what `send` and `fetch` cost depends on how links are shared."""
-
-    # Whether a message is on all links of its route at once.
-    cuts_through: ClassVar[bool] = True
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         self.clock = clock
@@ -98,9 +95,7 @@ class Network(ABC):
         for switch in came.keys() | went.keys():
             if switch:
                 sent, received = went.get(switch, 0.0), came.get(switch, 0.0)
-                waits = not self.cuts_through and sent < received  # some of it is in the switch
-                even = math.isclose(sent, received, rel_tol=1e-9)
-                assert even or waits, "bytes were lost on the way"
+                assert math.isclose(sent, received, rel_tol=1e-9), "bytes were lost on the way"
         for link in self.routing.links:
             assert link.moved <= link.most(end), f"{link} carried more than it can: {link.moved}"
             link.moved = min(link.moved, link.bandwidth * end / 1e9)

@@ -77,7 +77,6 @@ class WaitFreePush:
     def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Message]]) -> int:
         """When the last piece would be there if nobody else used the links (ns)."""
         network = self._job.network
-        stored = self._job.cluster.network.forwarding == "store_and_forward"
         free: dict[Link, int] = {}
         last = 0
         for moment, group in zip(moments, pieces, strict=True):
@@ -87,7 +86,7 @@ class WaitFreePush:
                     start = max(start, free.get(link, 0))
                     overhead = 0 if hop else link.overhead
                     free[link] = start + overhead + link.hold(size)
-                    start = free[link] + link.latency if stored else start + overhead
+                    start += overhead
                     end = max(end, free[link])
                 last = max(last, end + network.latency(route))
         return last

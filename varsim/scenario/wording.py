@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
+from varsim.scenario.gone import instead
 from varsim.scenario.pointing import pointed, with_indexes
 from varsim.scenario.shape import (
     Shape,
@@ -280,6 +281,8 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
     text = f"{place.within}unknown key {quoted(name)}"
+    if said := instead(place.path[:-1], place.owner, name):
+        return Fault.at(place.mark, place.within + said), None
     law = parameters(place.owner_shapes)
     missing = [key for key, needed in law.items() if needed and key not in present]
     # What a complete law of compute has too much may be a key of the cluster, indented too far.
@@ -322,7 +325,7 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return node.keys["kind"], f"kind must be one of {listed(options)}"
         if value.value is None:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
-        if needed := _needed(value):
+        if needed := _needed(value) or instead(place.path, node, "kind"):
             return value.mark, f"{_dotted(place.path)}: {needed}"
         meant, setting = _meant_kind(place)
         told = f"'{meant}'" + f" with '{setting}'" * bool(setting)
@@ -361,6 +364,8 @@ def _needed(named: ScalarNode) -> str:
 def _unknown_option(place: _Place) -> str:
     if isinstance(place.node, ScalarNode) and (needed := _needed(place.node)):
         return place.within + needed
+    if said := instead(place.path[:-1], place.owner, place.last):
+        return place.within + said
     options = [
         str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
     ]

@@ -29,7 +29,6 @@ MORE: dict[str, dict[str, Any]] = {
     "plain": {},
     "overhead": {"message_overhead": 3e-7, "efficiency": 0.5},
     "flows": {"flows": 2, "flow_bandwidth": 2e8},
-    "stored": {"forwarding": "store_and_forward", "message_overhead": 3e-7},
 }
 INSIDE = {"bandwidth": 4e9, "latency": 1e-7}
 RANKS, SIZE = 6, 6_000.0
@@ -54,8 +53,6 @@ def a_plan(made: Job, choice: Choice) -> Plan:
 def test_where_no_link_is_shared_the_recurrence_gives_the_same_times(
     kind: str, more: str, sharing: str
 ) -> None:
-    if (kind, more) == ("full_mesh", "stored"):
-        return
     compared = 0
     for choice in CHOICES:
         made = a_job(kind, sharing, **MORE[more])

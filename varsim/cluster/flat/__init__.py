@@ -1,9 +1,9 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on all networks without store_and_forward, and so where servers add
-gradients up; of all-reduces, where their recurrence holds or links cut through (`uncovered` says
-why not). The trace is equal to that of the engine on SimPy in every field, `heap_events` included.
+say their `rules`: with servers, on all networks, and so where servers add gradients up; of
+all-reduces (`uncovered` says why not). The trace is equal to that of the engine on SimPy in every
+field, `heap_events` included.
 Whatever it does not know how to end (a deadlock, times beyond 64 bits) raises NotCoveredError, and
 is run on SimPy.
 

@@ -35,15 +35,12 @@ def uncovered(
     cluster: Cluster, workload: Workload, stop: Stop, rules: AnyRules, workers: int
 ) -> str:
     """Why such a run is not one for this engine; empty if it is."""
-    network = cluster.network
     if not workload.problem.times_only:
         return "values are worked out"
     if stop.loss is not None:
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
-    if network.forwarding != "cut_through":
-        return f"the network forwards with {network.forwarding}"
     return ""
 
 
@@ -55,9 +52,6 @@ def _unreduced(
         return "a worker alone drops micro-batches"
     if isinstance(rules, Reducing) and rules.choice.has_agents:
         return "ranks send inside their groups and between them at once"
-    reason, network = _unforeseen(cluster, workload, rules, workers), cluster.network
-    if reason and network.forwarding != "cut_through":
-        return f"{reason}, and the network forwards with {network.forwarding}"
     return ""
 
 

@@ -78,7 +78,7 @@ class FlatMessages(ABC):
             route, size = self._sent(m, int(m[message + at.SENT_AS]))
             first = message + at.PASSING
             starts = [int(start) for start in m[first : first + len(route)]]
-            Booking(route, size, starts, sets_off=True).count(end)
+            Booking(route, size, starts).count(end)
         return carried(self._network, end)
 
     def _carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:

@@ -80,10 +80,10 @@ class Topology(Rate, ABC):
 
     `efficiency`: the share of the bandwidth that an application gets. `message_overhead`: every
     message holds the sender's link that much longer. `flows` connections from each host to each
-    other one, none of which gets more than `flow_bandwidth`. `forwarding`: with `cut_through` a
-    message is on all links of its route at once, with `store_and_forward` on one after the other.
-    `sharing: fair` splits a link evenly between the hosts using it (max-min over whole routes);
-    `first_come` serves one message after the other. `slow_links`: workers with slower links.
+    other one, none of which gets more than `flow_bandwidth`. A message is on all links of its route
+    at once (cut through). `sharing: fair` splits a link evenly between the hosts using it (max-min
+    over whole routes); `first_come` serves one message after the other. `slow_links`: workers with
+    slower links.
     """
 
     # Whose bandwidth it is that is given, in words.
@@ -96,8 +96,6 @@ class Topology(Rate, ABC):
     """Connections from host to host, of which none gets more than `flow_bandwidth`."""
     flow_bandwidth: BytesPerSecond | None = Field(None, gt=0)
     """The most that one connection gets, as TCP streams do on fast links."""
-    forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
-    """Whether a message is on all its links at once, or passed on when a switch has all of it."""
     sharing: Literal["fair", "first_come"] = "fair"
     """Whether messages divide a link (max-min over whole routes) or go one after the other."""
     slow_links: tuple[SlowLink, ...] = ()
@@ -124,10 +122,6 @@ class Topology(Rate, ABC):
             )
         if self.flows is None and self.flow_bandwidth is not None:
             raise ValueError("flows is missing: how many connections there are (for example 1)")
-        if self.flows is not None and self.forwarding == "store_and_forward":
-            raise ValueError(
-                "flows go from end to end: forwarding store_and_forward leaves nothing to limit"
-            )
         return self
 
     @abstractmethod
@@ -157,9 +151,7 @@ class Topology(Rate, ABC):
     @property
     def plain(self) -> bool:
         """Whether a message is one piece on all its links, and costs nothing but its bytes."""
-        return (
-            self.forwarding == "cut_through" and self.flows is None and self.message_overhead == 0
-        )
+        return self.flows is None and self.message_overhead == 0
 
     @property
     def flow_limit(self) -> float | None:
@@ -196,8 +188,6 @@ class Topology(Rate, ABC):
             lines.append(f"each message takes {format_seconds(self.message_overhead)} more")
         if self.flow_limit is not None:
             lines.append(f"at most {format_rate(self.flow_limit)} between two hosts")
-        if self.forwarding == "store_and_forward":
-            lines.append("every switch and host passes a message on once it has all of it")
         lines += [
             f"worker {link.rank} has 1/{link.factor:g} of that bandwidth"
             for link in self.slow_links

@@ -1,8 +1,6 @@
 """A full mesh: every host has a link of its own to every other one."""
 
-from typing import ClassVar, Literal, Self
-
-from pydantic import model_validator
+from typing import ClassVar, Literal
 
 from varsim.cluster.link import Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, Routing, Topology
@@ -20,12 +18,6 @@ class FullMesh(Topology):
     each: ClassVar[str] = "between any two hosts each way"
 
     kind: Literal["full_mesh"] = "full_mesh"
-
-    @model_validator(mode="after")
-    def _nothing_to_forward(self) -> Self:
-        if self.forwarding == "store_and_forward":
-            raise ValueError("forwarding has no effect: every route of a full mesh is one link")
-        return self
 
     def routing(self) -> "MeshRouting":
         return MeshRouting(self)

@@ -1,0 +1,29 @@
+"""What scenarios could once say is refused in a line that says what to write instead."""
+
+import pytest
+
+import varsim as package
+from tests.extending import SCENARIO
+
+NONE = "STRATEGY", "{kind: none}"
+# What is changed in a scenario, and what is said then.
+GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
+    "store and forward": (
+        [NONE, ("latency: 50 us", "latency: 50 us, forwarding: store_and_forward")],
+        "cluster.network: 'forwarding' is gone: leave it out, messages are on all links of their "
+        "way at once",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_it_is_said_what_to_write_instead(case: str) -> None:
+    changes, said = GONE[case]
+    text = SCENARIO
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(package.ScenarioError) as refused:
+        package.load(text)
+    (problem,) = refused.value.problems
+    assert problem.message == said

@@ -1,0 +1,28 @@
+"""Settings that scenarios once had: what is said of them in place of "unknown key"."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from varsim.scenario.document import MappingNode, ScalarNode
+
+# `owner.key`, or `owner.key=value`, where the owner is the name of the mapping, or its kind; and
+# what to write instead.
+_GONE: Final = {
+    "network.forwarding": "leave it out, messages are on all links of their way at once",
+}
+
+
+def instead(path: Sequence[str | int], owner: MappingNode | None, key: str) -> str:
+    """What to write instead of a setting that is gone, of a mapping; empty if it is not there."""
+    if owner is None:
+        return ""
+    value, kind = owner.values.get(key), owner.values.get("kind")
+    names = [step for step in path if isinstance(step, str)][-1:]
+    if isinstance(kind, ScalarNode):
+        names.append(kind.text)
+    given = value.text if isinstance(value, ScalarNode) else ""
+    for name in names:
+        for setting, said in ((key, key), (f"{key}={given}", f"{key}: {given}")):
+            if write := _GONE.get(f"{name}.{setting}"):
+                return f"'{said}' is gone: {write}"
+    return ""
