@@ -11,19 +11,15 @@ INSIDE = {"bandwidth": 4e4, "latency": 1e-4}
 # What every kind needs besides.
 NEEDED: dict[str, Case] = {
     "star": {},
-    "ring": {},
     "full_mesh": {},
     "racks": {"hosts_per_rack": 2, "oversubscription": 4.0},
     "nodes": {"workers_per_node": 2, "inside": INSIDE},
-    "hybrid_mesh": {"joined": "dgx1_v100", "host": INSIDE},
 }
 NAMES = {
     "star": "Star",
-    "ring": "Ring",
     "full_mesh": "FullMesh",
     "racks": "Racks",
     "nodes": "Nodes",
-    "hybrid_mesh": "HybridMesh",
 }
 # Settings that all kinds have.
 COMMON: dict[str, tuple[Any, Any]] = {
@@ -37,7 +33,6 @@ COMMON: dict[str, tuple[Any, Any]] = {
 # Settings of one kind.
 OWN: dict[str, dict[str, tuple[Any, Any]]] = {
     "star": {"server_bandwidth": (None, 1e3)},
-    "ring": {},
     "full_mesh": {},
     "racks": {
         "server_bandwidth": (None, 1e3),
@@ -51,16 +46,12 @@ OWN: dict[str, dict[str, tuple[Any, Any]]] = {
         "nics": (1, 2),
         "inside": (INSIDE, {**INSIDE, "bandwidth": 2e4}),
     },
-    "hybrid_mesh": {
-        "server_bandwidth": (None, 1e3),
-        "host": (INSIDE, {**INSIDE, "bandwidth": 2e4}),
-    },
 }
 
 
 def served(kind: str, **more: Any) -> Case:
     """4 workers and 2 servers on such a network, with links inside on machines of workers."""
-    on = {"servers_on": "workers"} if kind in ("nodes", "hybrid_mesh") else {}
+    on = {"servers_on": "workers"} if kind == "nodes" else {}
     return {
         **SERVED,
         "cluster": {**SERVED["cluster"], **on},
@@ -70,7 +61,7 @@ def served(kind: str, **more: Any) -> Case:
 
 def pair(kind: str, key: str, values: tuple[Any, Any]) -> tuple[Case, Case]:
     base = served(kind)
-    if kind in ("nodes", "hybrid_mesh") and key in ("server_bandwidth", "host"):
+    if kind == "nodes" and key == "server_bandwidth":
         base["cluster"] = SERVED["cluster"]
     return two(base, **{f"network__{key}": values})
 
@@ -117,24 +108,9 @@ def _pairs() -> dict[str, tuple[Case, ...]]:
     ):
         sides = [{"inside": {**INSIDE, key: value}} for value in values]
         found[f"Inside.{key}"] = replaced("nodes", *sides)
-    for key, values in (
-        ("bandwidth", (4e4, 2e4)),
-        ("latency", (1e-4, 1e-2)),
-        ("efficiency", (1.0, 0.5)),
-    ):
-        found[f"Rate.{key}"] = pair(
-            "hybrid_mesh", "host", tuple({**INSIDE, key: value} for value in values)
-        )
-    found["HybridMesh.joined"] = pair("hybrid_mesh", "joined", ("dgx1_p100", "dgx1_v100"))
-    for key, values in (("ranks", ((0, 1), (0, 2))), ("links", (1, 2))):
-        joined = [({"ranks": (0, 1), key: value},) for value in values]
-        found[f"Joined.{key}"] = pair("hybrid_mesh", "joined", (joined[0], joined[1]))
     presets = [{"inside": {"preset": preset, "latency": 1e-4}} for preset in ("10gbe", "25gbe")]
     resnet = {"workload": {"model": "resnet50"}}
     found["Inside.preset"] = tuple({**case, **resnet} for case in replaced("nodes", *presets))
-    hosts = [{"host": {"preset": preset, "latency": 1e-4}} for preset in ("10gbe", "25gbe")]
-    dedicated = {**resnet, "cluster": SERVED["cluster"]}
-    found["Rate.preset"] = tuple({**c, **dedicated} for c in replaced("hybrid_mesh", *hosts))
     found["SlowLink.rank"] = two(SERVED, network__slow_links=((slow(0, 9.0),), (slow(1, 9.0),)))
     found["SlowLink.factor"] = two(MIRRORED, network__slow_links=((slow(0, 2.0),), (slow(0, 3.0),)))
     found["Cluster.servers_on"] = two(SERVED, cluster__servers_on=("dedicated", "workers"))

@@ -6,6 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import run, scenario
+from validation.networks.ring import Ring
+from varsim.cluster.topology import NETWORKS
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.training import comparison, document
 from varsim.scenario.targets import Prices
@@ -115,7 +117,6 @@ class TestSent:
             {**WIRE},
             {**WIRE, "sharing": "fair"},
             {**WIRE, "kind": "full_mesh"},
-            {**WIRE, "kind": "ring"},
             {**WIRE, "kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0},
             {**WIRE, "slow_links": ({"rank": 1, "factor": 2.0},)},
         ],
@@ -126,8 +127,11 @@ class TestSent:
         # The last round of all is over when the fifth update is made.
         assert trace.sent == pytest.approx(5 * 4 * 8000.0)
 
-    def test_what_hosts_on_the_way_pass_on_counts_once(self) -> None:
+    def test_what_hosts_on_the_way_pass_on_counts_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """In a ring of 5 places workers 1 and 2 reach the one server, number 4, by others."""
+        monkeypatch.setitem(NETWORKS.registered, "ring", Ring)
         ring = {**WIRE, "kind": "ring"}
         cluster = {"workers": 4, "parameter_servers": 1}
         changes: dict[str, Any] = {**TIMED, "cluster": cluster, "stop": {"time": 3.0}}

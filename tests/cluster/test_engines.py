@@ -78,7 +78,6 @@ NETWORKS: list[dict[str, Any]] = [
         "inside": {"bandwidth": 2e3, "latency": MS},
         "message_overhead": MS,
     },
-    {"kind": "ring", "latency": MS},
     {"kind": "full_mesh", "latency": MS},
     {
         "kind": "nodes",

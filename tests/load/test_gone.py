@@ -7,11 +7,20 @@ from tests.extending import SCENARIO
 
 NONE = "STRATEGY", "{kind: none}"
 # What is changed in a scenario, and what is said then.
+OWN = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
     "store and forward": (
         [NONE, ("latency: 50 us", "latency: 50 us, forwarding: store_and_forward")],
         "cluster.network: 'forwarding' is gone: leave it out, messages are on all links of their "
         "way at once",
+    ),
+    "a ring": (
+        [NONE, ("kind: star", "kind: ring")],
+        f"cluster.network: 'kind: ring' is gone: {OWN}",
+    ),
+    "NVLinks": (
+        [NONE, ("kind: star", "kind: hybrid_mesh, joined: dgx1_v100")],
+        f"cluster.network: 'kind: hybrid_mesh' is gone: {OWN}",
     ),
 }
 

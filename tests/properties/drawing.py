@@ -93,9 +93,6 @@ def described(source: random.Random, apart: random.Random) -> Drawn:
     if outline.events:
         whole["events"] = tuple(_events(source, outline))
     cluster = whole["cluster"]
-    if outline.workers > 1 and apart.random() < 0.08:
-        cluster["network"] = _hybrid_mesh(apart, outline.workers, cluster["network"])
-        cluster.pop("servers_on", None)
     if outline.any("overlap") and apart.random() < 0.3:
         cluster["overlap_pace"] = apart.choice([0.3, 0.7, 0.9])
     for strategy in outline.strategies:
@@ -296,7 +293,7 @@ def _partitioner(source: random.Random, size: float) -> Drawn:
 
 def _network(source: random.Random, workers: int, size: float, servers: bool) -> Drawn:
     """Any kind; a whole gradient takes next to no time, some ms, or most of the time."""
-    kind = source.choice(["star", "star", "ring", "full_mesh", "racks", "nodes"])
+    kind = source.choice(["star", "star", "full_mesh", "racks", "nodes"])
     holds = source.choice([1e-6, source.choice([0.25, 1.0]), source.uniform(0.05, 8), 30.0]) * _MS
     network: Drawn = {
         "kind": kind,
@@ -330,19 +327,6 @@ def _network(source: random.Random, workers: int, size: float, servers: bool) ->
             "shared": source.random() < 0.4,
         }
     return network
-
-
-def _hybrid_mesh(source: random.Random, workers: int, like: Drawn) -> Drawn:
-    pairs = [(one, other) for one in range(workers) for other in range(one + 1, workers)]
-    chosen = source.sample(pairs, source.randint(1, len(pairs)))
-    kept = ("bandwidth", "latency", "sharing", "message_overhead", "slow_links")
-    host = {"bandwidth": like["bandwidth"] * source.choice([0.3, 1.0]), "latency": 0.1 * _MS}
-    return {
-        **{key: like[key] for key in kept if key in like},
-        "kind": "hybrid_mesh",
-        "joined": tuple({"ranks": pair, "links": source.randint(1, 2)} for pair in chosen),
-        "host": host,
-    }
 
 
 def _stop(source: random.Random, outline: _Outline, batch_size: int) -> Drawn:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from validation.networks.ring import Ring
 from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Clock
 from varsim.cluster.network import network
-from varsim.cluster.topology import AnyTopology, Topology
-from varsim.values.schema import Model
+from varsim.cluster.topology import TOPOLOGIES
 
 NODES: Final = 16
 MESSAGE: Final = 2.0**20
@@ -19,12 +19,6 @@ ONE_BY_ONE: Final = {
     "full mesh": {"kind": "full_mesh", **LINK},
     "switch": {"kind": "star", **LINK, "latency": 1000e-9},
 }
-
-
-class _Described(Model):
-    """A network as it stands in a scenario."""
-
-    network: AnyTopology
 
 
 class Message(NamedTuple):
@@ -74,8 +68,8 @@ def fair_sharing() -> Measured:
 def arrivals(described: dict[str, Any], hosts: int, messages: Sequence[Message]) -> list[int]:
     """When each message is there (ns)."""
     clock = Clock()
-    topology: Topology = _Described.model_validate({"network": described}).network
-    links = network(clock, topology)
+    topology = Ring if described["kind"] == "ring" else TOPOLOGIES[described["kind"]]
+    links = network(clock, topology.model_validate(described))
     places = [links.routing.worker(rank) for rank in range(hosts)]
     times = [-1] * len(messages)
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+import varsim
+from validation.networks.hybrid_mesh import HybridMesh, most_rings
 from validation.published.experiment import (
     Family,
     Fitted,
@@ -14,7 +16,6 @@ from validation.published.experiment import (
 )
 from validation.published.facts import mesh, message_bytes
 from validation.published.table import Row
-from varsim.cluster.topology.hybrid_mesh import HybridMesh, most_rings
 from varsim.scenario.training import Scenario
 
 _MIB: Final = 2**20
@@ -116,6 +117,7 @@ class AllReduces(Family):
             "sharing": "first_come",
         }
         if mesh(row):
+            varsim.register(HybridMesh)
             rate = fitted[f"{length} bandwidth"] if _rings(row) else fitted[f"{length} host"]
             host = {"bandwidth": rate, "latency": fitted[f"{length} latency"]}
             network |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+import varsim
+from validation.networks.hybrid_mesh import HybridMesh
 from validation.published.experiment import (
     Family,
     Fitted,
@@ -96,6 +98,7 @@ class OneMachine(Family):
             if place == "all-reduce":
                 strategy |= {"overlap": True, "bucketing": "ddp"}
                 if mesh(row):
+                    varsim.register(HybridMesh)
                     host = {"bandwidth": _PCIE, "latency": 10e-6}
                     cluster["network"] |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}
             if place in ("cpu", "gpu"):

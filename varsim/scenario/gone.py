@@ -5,9 +5,12 @@ from typing import Final
 
 from varsim.scenario.document import MappingNode, ScalarNode
 
+_OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 # `owner.key`, or `owner.key=value`, where the owner is the name of the mapping, or its kind; and
 # what to write instead.
 _GONE: Final = {
+    "network.kind=ring": _OWN,
+    "network.kind=hybrid_mesh": _OWN,
     "network.forwarding": "leave it out, messages are on all links of their way at once",
 }
 

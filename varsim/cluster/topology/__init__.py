@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.cluster.topology.base import Place, Routing, SlowLink, Topology
 from varsim.cluster.topology.full_mesh import FullMesh
-from varsim.cluster.topology.hybrid_mesh import HybridMesh
 from varsim.cluster.topology.nodes import Nodes
 from varsim.cluster.topology.racks import Racks
-from varsim.cluster.topology.ring import Ring
 from varsim.cluster.topology.star import Star
 from varsim.values.table import Models
 
@@ -24,11 +22,9 @@ __all__ = [
 
 TOPOLOGIES: Final[dict[str, type[Topology]]] = {
     "star": Star,
-    "ring": Ring,
     "full_mesh": FullMesh,
     "racks": Racks,
     "nodes": Nodes,
-    "hybrid_mesh": HybridMesh,
 }
 
 

@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import run
+from validation.networks.hybrid_mesh import HybridMesh, most_rings
 from varsim.cluster.description import Cluster
-from varsim.cluster.topology.hybrid_mesh import HybridMesh, most_rings
+from varsim.cluster.topology import NETWORKS
 
 LINK, HOST = 25e9, 10e9  # bytes/s
 MESH: dict[str, Any] = {
@@ -18,6 +19,11 @@ MESH: dict[str, Any] = {
     "host": {"bandwidth": HOST, "latency": 8e-6},
 }
 SIZE = 840e6
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NETWORKS.registered, "hybrid_mesh", HybridMesh)
 
 
 def reduced(workers: int, collective: str = "ring", **changes: Any) -> float:
