@@ -227,7 +227,7 @@ class TestCheck:
         assert run("check", "reports/count/scenario.yaml").exit_code == 0
 
 
-class TestPlot:
+class TestARunAgain:
     def test_draws_again_what_was_deleted(self, count: Path, run: Run) -> None:
         run("run", count)
         report = count.parent / "reports" / "count"
@@ -236,19 +236,10 @@ class TestPlot:
         assert len(drawn) == 7
         for name in drawn:
             (report / name).unlink()
-        result = run("plot", report)
+        result = run("run", report / "scenario.yaml")
         assert result.exit_code == 0, result.stderr
-        assert result.stdout.splitlines()[-1] == f"report: {report / 'report.html'}"
         after = contents(report)
         assert [name for name in before if after.get(name) != before[name]] == []
-
-    @pytest.mark.parametrize("missing", ["sent.csv", "acts.csv", "scenario.yaml"])
-    def test_a_missing_file_is_named(self, count: Path, run: Run, missing: str) -> None:
-        run("run", count, "--out", "there")
-        (count.parent / "there" / missing).unlink()
-        result = run("plot", "there")
-        assert result.exit_code == 2
-        assert result.stderr == f"varsim: cannot read there/{missing}: No such file or directory\n"
 
     def test_a_run_of_training_in_its_place_is_drawn_as_one(self, count: Path, run: Run) -> None:
         small = (Path(__file__).parent / "small.yaml").read_text()
@@ -256,7 +247,6 @@ class TestPlot:
         (count.parent / "small.yaml").write_text(small)
         run("run", "small.yaml", "--out", "there")
         assert set(contents(count.parent / "there")) <= FILES["training"]
-        assert run("plot", "there").exit_code == 0
 
 
 class TestEndings:

@@ -102,6 +102,3 @@ def test_on_the_command_line(
     assert "does not go with events" in refused.stderr
     done = CliRunner().invoke(cli.app, [command, "chief.yaml", "--strategy", "sync_replicas"])
     assert done.exit_code == 0, done.output
-    if command == "sweep":
-        again = CliRunner().invoke(cli.app, ["plot", "reports/chief-sweep"])
-        assert again.exit_code == 0, again.output
