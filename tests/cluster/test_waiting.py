@@ -172,7 +172,7 @@ class Dequeues:
 
     def __init__(self, number: int) -> None:
         self.job = workers(number)
-        self.tokens = TokenQueue(self.job.clock)
+        self.tokens = TokenQueue(self.job.clock, self.job.recorder)
         self.got: list[tuple[int, int, int]] = []  # time, rank, step
 
     def ask(self, rank: int, *times: int) -> None:

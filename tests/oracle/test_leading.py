@@ -16,7 +16,7 @@ from tests.conformance.in_between.recorded import Replay
 from tests.oracle import leading
 from tests.oracle.leading import PARTS, UNTIL
 from tests.oracle.periodic import Drawn, optimizer
-from tests.oracle.test_leaving import noting_sources, settings_of
+from tests.oracle.test_leaving import settings_of, sources_of
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
 from varsim.cluster.trace import Attempt, GradientRow, Outcome, Trace
@@ -113,8 +113,9 @@ def check(case: Drawn) -> Counter[str]:
         read.setdefault((worker, number), []).append(np.array(x).tolist())
         return gradient(worker, number, x)
 
-    with noting_sources() as sources, patch.object(replay.task, "gradient", computed):
+    with patch.object(replay.task, "gradient", computed):
         trace = replay.run()
+    sources = sources_of(trace)
     expected = leading.Run(case, lambda rank, now: sources[rank, now])
     compare_gradients(trace, expected, read)
     times = [time / MS for time in trace.steps.tolist()]

@@ -4,10 +4,7 @@ More: pytest tests/oracle/test_leaving.py --scenarios 10000 --first 1000.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -16,7 +13,7 @@ from tests.conformance.in_between.averaged import run_noting_reads
 from tests.conformance.in_between.recorded import Replay
 from tests.oracle import leaving
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.quorum import Quorum
+from varsim.cluster.trace import HandOver, Trace
 from varsim.strategies import STRATEGIES
 
 KINDS = ("on_write", "local_sgd", "diloco")
@@ -32,19 +29,11 @@ def settings_of(case: leaving.Drawn) -> dict[str, Any]:
     return {**period, "on_death": "continue_with_fewer"}
 
 
-@contextmanager
-def noting_sources() -> Iterator[dict[tuple[int, float], int]]:
+def sources_of(trace: Trace) -> dict[tuple[int, float], int]:
     """Of whom a worker that is back, at a moment (ms), takes all it has."""
-    sources: dict[tuple[int, float], int] = {}
-    passes = Quorum.passes
-
-    def noted(self: Quorum, worker: Any) -> None:
-        for rank in self._waiting:
-            sources[rank, self._job.clock.time / MS] = worker.rank
-        passes(self, worker)
-
-    with patch.object(Quorum, "passes", noted):
-        yield sources
+    assert trace.hand_overs is not None
+    rows = [HandOver(*row) for row in trace.hand_overs.tolist()]
+    return {(row.target, row.time / MS): row.source for row in rows}
 
 
 def check(case: leaving.Drawn) -> Counter[str]:
@@ -66,8 +55,8 @@ def check(case: leaving.Drawn) -> Counter[str]:
         {"time": (leaving.MOST - 0.5) / 1000},
         events,
     )
-    with noting_sources() as sources:
-        read, trace = run_noting_reads(replay)
+    read, trace = run_noting_reads(replay)
+    sources = sources_of(trace)
     group = leaving.Group(case, lambda rank, now: sources[rank, now])
     group.run()
     found = {

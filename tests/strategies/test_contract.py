@@ -265,7 +265,7 @@ def bytes_moved(trace: Trace, what: Scenario) -> Iterator[str]:
 def test_not_recording_changes_nothing_else(name: str) -> None:
     silent = run_one(Run(made(name, "fair"), 0, 0), record=False)
     assert len(silent.spans) == len(silent.send_rows) == 0
-    assert_same(traced(name, "fair"), silent, but=("span_rows", "send_rows"))
+    assert_same(traced(name, "fair"), silent, but=("span_rows", "send_rows", "hand_overs"))
 
 
 @every_strategy

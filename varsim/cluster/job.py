@@ -332,6 +332,7 @@ class Job:
             sending=ledger.sending,
             hidden=ledger.hidden,
             send_rows=ledger.sends(len(self.workers)),
+            hand_overs=recorder.hand_over_rows(),
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=ledger.aggregated,

@@ -83,6 +83,7 @@ class Quorum:
         waiting, self._waiting = self._waiting, {}
         for rank, event in waiting.items():
             self._copies.hand_over(worker.rank, rank)
+            self._job.recorder.handed_over(self._job.clock.time, worker.rank, rank, -1, 1)
             event.succeed(worker)
         if waiting:
             self._change((*self.members, *waiting))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.overheads import Overheads
-from varsim.cluster.trace import Phase
+from varsim.cluster.trace import Phase, Recorder
 from varsim.cluster.updating import Alone, ServerUpdate, Updater
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
@@ -177,8 +177,8 @@ def queue_columns(
 class AnsweredTokenQueue(TokenQueue):
     """Token queue on a server: a worker has its token once the server has answered it."""
 
-    def __init__(self, clock: Clock, queues: RequestQueues) -> None:
-        super().__init__(clock)
+    def __init__(self, clock: Clock, recorder: Recorder, queues: RequestQueues) -> None:
+        super().__init__(clock, recorder)
         self._queues = queues
 
     def dequeue(self, worker: Worker) -> Activity[int]:

@@ -150,9 +150,9 @@ class ParameterServer(GradientExchange[Gradient]):
     def token_queue(self) -> TokenQueue:
         """A queue of tokens on the first server."""
         if self._queues is None:
-            return TokenQueue(self._clock)
+            return TokenQueue(self._clock, self._job.recorder)
         self._confirms = False
-        return AnsweredTokenQueue(self._clock, self._queues)
+        return AnsweredTokenQueue(self._clock, self._job.recorder, self._queues)
 
     def lock(self) -> Lock:
         """A lock on all variables; from now on gradients are confirmed by `confirm` alone."""

@@ -64,6 +64,16 @@ class GradientRow(NamedTuple):
     parts_applied: int  # number of variables it was applied to, of Trace.variables
 
 
+class HandOver(NamedTuple):
+    """Tokens, or a copy of the model, that changed hands; -1 = no worker, no step."""
+
+    time: int  # ns
+    source: int  # worker whose copy it is; -1 of tokens
+    target: int  # worker that got it; -1 of tokens that are put into the queue
+    step: int  # that the tokens carry; -1 of a copy
+    copies: int  # tokens; 1 of a copy
+
+
 class EvaluationRow(NamedTuple):
     """The model as an outsider sees it at one moment."""
 
@@ -173,7 +183,8 @@ class Recorder:
     """Rows while running: flat lists, appended to and never read before the end.
 
     `spans`, of all workers, are pairs as explained at PHASE_BITS; `gradients` the fields of
-    GradientRow, one row after the other, and `sends`, for pictures, those of Span.
+    GradientRow, one row after the other, and `sends`, for pictures, those of Span; `hand_overs`
+    those of HandOver, where spans are kept.
     """
 
     def __init__(self, *, spans: bool = True, sends: bool = True) -> None:
@@ -183,6 +194,7 @@ class Recorder:
         self.evaluations: list[EvaluationRow] = []
         self.steps = array("q")  # when global_step rose to 1, 2, 3, ...
         self.copy_staleness = array("q")  # of each copy when its replica reads it, in updates
+        self.hand_overs = array("q")
         self._keep = spans
         self._written_spans = _Written(self.spans)
         self._written_gradients = _Written(self.gradients)
@@ -210,6 +222,15 @@ class Recorder:
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
         self.spans += (time, code_of(worker, 0) + TAKEN_BACK)
+
+    def handed_over(self, *row: int) -> None:
+        """Tokens or a copy of the model changed hands: the fields of HandOver."""
+        if self._keep:
+            self.hand_overs.extend(row)
+
+    def hand_over_rows(self) -> NDArray[np.int64]:
+        """All that changed hands, (n, len(HandOver._fields))."""
+        return np.array(self.hand_overs, dtype=np.int64).reshape(-1, len(HandOver._fields))
 
     def gradient_rows(self) -> Rows:
         """All rows of gradients, with the fields of GradientRow."""
@@ -343,6 +364,9 @@ class Trace:
     # fields of Span, by worker and time: a READ or a WRITE, until it was there, in the `iteration`
     # in which it began.
     send_rows: Rows = field(default_factory=lambda: Rows(len(Span._fields)))
+    # Tokens and copies of the model that changed hands, with the fields of HandOver, by time; of
+    # runs whose spans are recorded. None where that is not known: with `--engine fast`, in files.
+    hand_overs: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         made = f"{self.global_step:,} updates in {self.end / 1e9:g} s, {len(self.gradient_rows):,}"

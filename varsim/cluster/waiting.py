@@ -8,7 +8,7 @@ from typing import ClassVar
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended
-from varsim.cluster.trace import Phase
+from varsim.cluster.trace import Phase, Recorder
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
@@ -105,8 +105,9 @@ class TokenQueue:
 
     what: ClassVar[str] = "a token"
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, recorder: Recorder) -> None:
         self._clock = clock
+        self._recorder = recorder
         self._inside: deque[tuple[int, int]] = deque()  # step, and how many tokens carry it
         self._given: dict[int, int] = {}  # tokens of those who waited, by rank, as they came
         self._line: deque[int] = deque()  # ranks without a token
@@ -118,6 +119,7 @@ class TokenQueue:
         assert not self._closed, "no tokens are put into a closed queue"
         if copies <= 0:
             return
+        self._recorder.handed_over(self._clock.time, -1, -1, step, copies)
         self._inside.append((step, copies))
         if self._line:
             self._hand_out()
@@ -130,9 +132,11 @@ class TokenQueue:
         """
         if worker.ready_at > self._clock.time:
             yield from worker.catch_up()
-        if self._inside:
-            return self._take()
         rank = worker.rank
+        if self._inside:
+            step = self._take()
+            self._recorder.handed_over(self._clock.time, -1, rank, step, 1)
+            return step
         self._line.append(rank)
         worker.waits(_TOKEN, self)
         try:
@@ -144,7 +148,9 @@ class TokenQueue:
             self._give_up(rank)
             raise
         worker.goes_on()
-        return self._given.pop(rank)
+        step = self._given.pop(rank)
+        self._recorder.handed_over(self._clock.time, -1, rank, step, 1)
+        return step
 
     def close(self) -> None:
         """No more tokens come; those inside are still handed out."""
