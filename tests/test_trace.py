@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.building import assert_same, kill, restart, run, slow
+from tests.building import MS, assert_same, kill, restart, run, slow
 from varsim.cluster import trace as tracing
-from varsim.cluster.trace import GOES_ON, Phase, Recorder, code_of
+from varsim.cluster.trace import GOES_ON, HandOver, Phase, Recorder, code_of
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},
@@ -148,3 +148,32 @@ def test_packing_changes_nothing_of_the_dead(kind: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(tracing, "_FEW", 1)
     monkeypatch.setattr(tracing, "_MANY", 1)
     assert_same(whole, run(strategy, **changes))
+
+
+def test_who_gets_which_token() -> None:
+    """Two tokens of step 0, then two of every step, of which the last is put in as the run ends."""
+    tokens = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "total_num_replicas": 2}
+    trace = run(tokens, cluster={"slow_workers": (slow(2, 1.5),)}, stop={"global_steps": 2})
+    assert trace.hand_overs is not None
+    queue = -1
+    assert [HandOver(*row) for row in trace.hand_overs.tolist()] == [
+        HandOver(0, -1, queue, 0, 2),
+        HandOver(100 * MS, -1, 0, 0, 1),
+        HandOver(100 * MS, -1, 1, 0, 1),
+        HandOver(100 * MS, -1, queue, 1, 2),
+        HandOver(150 * MS, -1, 2, 1, 1),
+        HandOver(200 * MS, -1, 0, 1, 1),
+        HandOver(300 * MS, -1, queue, 2, 2),
+    ]
+
+
+def test_whose_copy_a_worker_takes_that_is_back() -> None:
+    trace = run(
+        {"kind": "on_write", "on_death": "continue_with_fewer"},
+        events=(kill(0.05, 0), restart(0.15, 0)),
+        stop={"global_steps": 3},
+    )
+    assert trace.hand_overs is not None
+    ((time, source, *others),) = trace.hand_overs.tolist()
+    assert (time, others) == (200 * MS, [0, -1, 1])
+    assert source in (1, 2)

@@ -25,7 +25,7 @@ _RATES: Final = {
     "reduction",
 }
 # What of a trace tells how it was made, not what happened.
-_OF_THE_ENGINE: Final = ("heap_events", "gradients_evaluated", "gradients_aggregated")
+_OF_THE_ENGINE: Final = ("heap_events", "gradients_evaluated", "gradients_aggregated", "hand_overs")
 KINDS: Final = [kind for kind in STRATEGIES if kind != "single"]
 
 
