@@ -7,6 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("myst_nb", reason="needs the extra 'docs'")
+pytest.importorskip("nbclient", reason="needs nbclient")
+pytest.importorskip("nbconvert", reason="needs nbconvert")
+
 from myst_nb.core.read import read_myst_markdown_notebook
 from nbclient import NotebookClient
 from nbconvert import SlidesExporter

@@ -1,5 +1,6 @@
 """`--engine` says what makes runs of which only times matter; all files are the same bytes."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
 
 
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +73,7 @@ def test_the_fast_one_is_for_those_who_have_numba(
     assert done.stderr == "varsim: --engine fast needs numba: pip install 'varsim[fast]'\n"
 
 
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:
     for command, sets, said in (
         (

@@ -1,6 +1,5 @@
 """What random programs found: each was otherwise than in TensorFlow (conformance: found/...)."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +24,8 @@ from varsim.values.operation import (
 )
 from varsim.values.optimizer import Adam, Momentum, Sgd
 from varsim.values.variable import Aggregation, Synchronization
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
 
 TWO = [Device(number=0), Device(number=1)]
 
