@@ -26,7 +26,7 @@ from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
-DRAWN: Final = 300, 200  # of anything, of servers with many ties
+DRAWN: Final = 400, 200  # of anything, of servers with many ties
 # What was written down although it is the default, and is refused today; in easgd alone, `mode`.
 _GONE: Final = re.compile(
     r"^ +forwarding: cut_through\n|(?<=kind: easgd\n)((?:    .*\n)*?)    mode: asynchronous\n",
@@ -35,7 +35,7 @@ _GONE: Final = re.compile(
 # What is drawn today and is about to be refused.
 _ABOUT_TO_GO: Final = re.compile(
     r"hybrid_mesh|kind: ring\n|store_and_forward|hierarchical_leader|preempt|levels:|keep_on: host"
-    r"|ranks_per_group|optimizer_state|strike:|mode: round_robin"
+    r"|kind: local_sgd\n(?:.*\n)*? *ranks_per_group|optimizer_state|strike:|mode: round_robin"
 )
 
 

@@ -112,7 +112,26 @@ def described(source: random.Random, apart: random.Random) -> Drawn:
             if "overlap" in strategy and sharding != "parameters":
                 strategy["overlap"] = apart.choice([True, "forward"])
             strategy["sharding"] = sharding
+    _in_common(apart, outline, whole)
     return whole
+
+
+def _in_common(source: random.Random, outline: _Outline, whole: Drawn) -> None:
+    """Nodes with several cards whose rings go side by side, shards in groups, factors in common."""
+    workers, cluster = outline.workers, whole["cluster"]
+    sizes = [size for size in range(2, workers) if workers % size == 0]
+    if cluster["network"]["kind"] == "nodes" and sizes and source.random() < 0.5:
+        size = source.choice(sizes)
+        cluster["network"] |= {"workers_per_node": size, "nics": source.randint(2, size)}
+    for strategy in outline.strategies:
+        if strategy.get("sharding") and sizes:
+            strategy |= _some(source, 0.4, shard_group=lambda: source.choice(sizes))
+            strategy |= _some(source, 0.4, micro_batches=lambda: source.randint(2, 3))
+        if strategy.get("collective") == "hierarchical" and not outline.events:
+            strategy |= _some(source, 0.5, segment_size=lambda: source.uniform(0.05, 1) * 1e5)
+    if source.random() < 0.15:
+        spread = source.choice([{"step": 0.3}, {"worker": 0.3}, {"step": 0.2, "worker": 0.1}])
+        cluster["compute"] = {"kind": "correlated", "law": cluster["compute"], **spread}
 
 
 def _some(source: random.Random, share: float, **values: Any) -> Drawn:
