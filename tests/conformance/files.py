@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,6 @@ BETWEEN: Final[frozenset[str]] = frozenset(
         "sgp",
         "local_sgd",
         "post_local_sgd",
-        "hierarchical",
         "ssp",
         "async",
         "k_async",
@@ -32,6 +32,11 @@ BETWEEN: Final[frozenset[str]] = frozenset(
         "k_sync",
     }
 )
+
+
+def gone(case: Mapping[str, Any]) -> bool:
+    """Whether a case is of settings that varsim has no more."""
+    return bool(case.get("subgroups")) or case.get("check") == "preempt"
 
 
 @cache
@@ -74,7 +79,9 @@ def left_out(folder: Path) -> list[str]:
             lines.append(f"{path.name}: no recorded cases in a format that is known; left out")
             continue
         known = BETWEEN if of_between(content) else KINDS
-        unknown = Counter(case["kind"] for case in content["cases"] if case["kind"] not in known)
+        unknown = Counter(
+            case["kind"] for case in content["cases"] if case["kind"] not in known or gone(case)
+        )
         if unknown:
             kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(unknown.items()))
             lines.append(f"{path.name}: cases of a topic that is not replayed, left out: {kinds}")

@@ -14,6 +14,10 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         "cluster.network: 'forwarding' is gone: leave it out, messages are on all links of their "
         "way at once",
     ),
+    "levels": (
+        [("STRATEGY", "{kind: local_sgd, period: 2, levels: [[2, 2]]}")],
+        "strategies[0]: 'levels' is gone: write period: all copies are averaged together",
+    ),
     "a ring": (
         [NONE, ("kind: star", "kind: ring")],
         f"cluster.network: 'kind: ring' is gone: {OWN}",

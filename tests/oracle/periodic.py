@@ -121,29 +121,16 @@ def optimizer(source: random.Random, most: float) -> Drawn:
 
 
 def local_sgd(seed: int) -> Drawn:
-    """A case of local SGD, of one period or of levels, with what is to come out."""
+    """A case of local SGD, with what is to come out."""
     source = random.Random(f"{seed} local sgd")
     case = drawn(source)
     workers = case["workers"]
     case["warmup_steps"] = source.choice([0, 0, 1, 2, 3, 5])
-    if source.random() < 0.3:
-        sizes = [size for size in range(1, workers) if workers % size == 0]
-        sizes = [*sorted(source.sample(sizes, min(len(sizes), source.randint(0, 2)))), workers]
-        periods = sorted(source.sample(range(1, 7), len(sizes)))
-        case["levels"] = [list(pair) for pair in zip(periods, sizes, strict=True)]
-        return _expected(case, _levels(case), lambda k: 1)
     case["period"] = source.randint(1, 6)
     case["convention"] = source.choice(["pytorch", "torchft"])
     case["before_warmup"] = source.choice(["all_reduce", "none"])
-    within = 1
-    sizes = [size for size in range(2, workers) if workers % size == 0]
-    if sizes and source.random() < 0.4:
-        within = source.choice(sizes)
-        case["subgroups"] = [
-            list(range(first, first + within)) for first in range(0, workers, within)
-        ]
     warm = workers if case["before_warmup"] == "all_reduce" else 1
-    return _expected(case, _period(case), lambda k: warm if k < case["warmup_steps"] else within)
+    return _expected(case, _period(case), lambda k: warm if k < case["warmup_steps"] else 1)
 
 
 def _period(case: Drawn) -> Callable[[int], int]:
@@ -153,14 +140,6 @@ def _period(case: Drawn) -> Callable[[int], int]:
     def due(k: int) -> int:
         after = k - case["warmup_steps"]
         return case["workers"] if after >= 0 and (after + late) % case["period"] == 0 else 0
-
-    return due
-
-
-def _levels(case: Drawn) -> Callable[[int], int]:
-    def due(k: int) -> int:
-        fitting = [size for period, size in case["levels"] if k % period == 0]
-        return fitting[-1] if fitting and k >= case["warmup_steps"] else 0
 
     return due
 
@@ -183,7 +162,7 @@ def _expected(case: Drawn, copies: Callable[[int], int], gradients: Callable[[in
                 replica.x = shared
         what: Any = None
         if copies(k) > 1:
-            what = copies(k) if "levels" in case else "average"
+            what = "average"
         elif gradients(k) == case["workers"] > 1:
             what = "gradient"
         rows.append({"step": k, "what": what, "x": [replica.x.tolist() for replica in replicas]})

@@ -4,27 +4,21 @@ More: pytest tests/oracle/test_periodic.py --scenarios 10000 --first 1000.
 """
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.in_between.averaged import hierarchical, local_sgd
+from tests.conformance.in_between.averaged import local_sgd
 from tests.conformance.in_between.outer import diloco
-from tests.conformance.in_between.recorded import Record
 from tests.oracle import periodic
 
 SAMPLE = range(300)
-
-
-def by_kind(record: Record) -> Callable[[Record], None]:
-    return hierarchical if "levels" in record else local_sgd
 
 
 def test_local_sgd_to_the_last_bit(seeds: range) -> None:
     for seed in seeds:
         record = periodic.local_sgd(seed)
         try:
-            by_kind(record)(record)
+            local_sgd(record)
         except AssertionError as error:
             pytest.fail(f"case {seed}: {error}\n{record}")
 
@@ -57,10 +51,9 @@ def test_what_is_drawn() -> None:
     met: Counter[str] = Counter()
     for seed in SAMPLE:
         case = periodic.local_sgd(seed)
-        met["levels" if "levels" in case else case["convention"]] += 1
-        met["subgroups"] += "subgroups" in case
+        met[case["convention"]] += 1
         met["warm-up"] += case.get("before_warmup") == "all_reduce" and case["warmup_steps"] > 0
         met["alone"] += case["workers"] == 1
         met["waits"] += any(case["expect"]["blocked"])
     assert min(met.values()) >= 20, met
-    assert len(met) == 7
+    assert len(met) == 5

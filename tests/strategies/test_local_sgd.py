@@ -82,49 +82,6 @@ class TestTimes:
         )
         assert milliseconds(none.steps) == [100, 200, 300, 500, 600]
 
-    def test_groups_average_side_by_side(self, network: dict[str, Any]) -> None:
-        # After steps 2 and 6 pairs average in 100 ms, after step 4 all four in 150: 6 quarters.
-        strategy = local(levels=((2, 2), (4, 4)))
-        trace = run(strategy, cluster={"workers": 4}, network=network, stop={"global_steps": 7})
-
-        assert milliseconds(trace.steps) == [100, 200, 400, 500, 750, 850, 1050]
-        assert [row.global_step for row in trace.evaluations] == [0, 4, 7]
-
-    def test_a_group_waits_for_its_own_only(self, network: dict[str, Any]) -> None:
-        # Worker 3 takes 300 ms: worker 2 waits for it after step 2, workers 0 and 1 only after 4.
-        cluster = {"workers": 4, "slow_workers": (slow(3, 3.0),)}
-        trace = run(
-            local(levels=((2, 2), (4, 4))),
-            cluster=cluster,
-            network=network,
-            stop={"global_steps": 4},
-        )
-
-        assert life(trace, 0)[2:5] == [
-            ("write", 200, 300),
-            ("compute", 300, 400),
-            ("compute", 400, 500),
-        ]
-        assert life(trace, 2)[2:4] == [("barrier", 200, 600), ("write", 600, 700)]
-
-    def test_slots_are_sent_as_well(self, network: dict[str, Any]) -> None:
-        # A velocity is as large as its variable: 200 ms in place of 100.
-        changes: dict[str, Any] = {
-            "cluster": {"workers": 2},
-            "network": network,
-            "optimizer": {"kind": "momentum", "learning_rate": 0.1},
-        }
-        trace = run(local(period=1, optimizer_state="averaged"), **changes)
-
-        assert milliseconds(trace.steps) == [100, 400, 700]
-
-    def test_gradients_in_groups_after_warm_up(self, network: dict[str, Any]) -> None:
-        # 150 ms for all four in warm-up, 100 for pairs later, copies of all after steps 3 and 5.
-        strategy = local(period=2, warmup_steps=1, ranks_per_group=2)
-        trace = run(strategy, cluster={"workers": 4}, network=network, stop={"global_steps": 4})
-
-        assert milliseconds(trace.steps) == [250, 450, 650, 1000]
-
 
 class TestValues:
     def test_every_step_averaged_is_on_write(self) -> None:
@@ -171,43 +128,6 @@ class TestValues:
         assert milliseconds(warm.steps) == milliseconds(mirrored.steps)
         assert losses(warm)[-1] == pytest.approx(losses(mirrored)[-1], rel=1e-12)
         assert warm.evaluations[-1].divergence == 0.0
-
-    def test_one_group_of_all_changes_nothing(self) -> None:
-        changes: dict[str, Any] = {
-            "cluster": {"workers": 4},
-            "network": FAIR,
-            "problem": NOISY,
-            "stop": {"global_steps": 8},
-        }
-        flat, grouped = run(local(period=3), **changes), run(local(levels=((3, 4),)), **changes)
-
-        assert_same(flat, grouped, but=("heap_events",))
-
-    def test_a_copy_misses_what_other_groups_have_learnt(self) -> None:
-        # In step 3 a copy misses the two updates of each of the two in the other pair, and none of
-        # its own pair; in step 5, after all have met, none.
-        trace = run(
-            local(levels=((2, 2), (4, 4))),
-            cluster={"workers": 4},
-            network=NO_TIME,
-            stop={"global_steps": 5},
-        )
-
-        assert trace.copy_staleness[8:12].tolist() == [4, 4, 4, 4]
-        assert trace.copy_staleness[16:20].tolist() == [0, 0, 0, 0]
-
-    def test_averaged_slots_learn_otherwise(self) -> None:
-        changes: dict[str, Any] = {
-            "problem": NOISY,
-            "optimizer": {"kind": "adam", "learning_rate": 0.1},
-            "stop": {"global_steps": 9},
-        }
-        kept = run(local(period=2), **changes)
-        averaged = run(local(period=2, optimizer_state="averaged"), **changes)
-
-        assert losses(kept)[:2] == losses(averaged)[:2]
-        assert losses(kept)[2] != losses(averaged)[2]
-        assert milliseconds(kept.steps) == milliseconds(averaged.steps)
 
     def test_averages_come_sooner_together(self) -> None:
         """The longer replicas are alone, the further their copies drift apart."""
@@ -279,31 +199,16 @@ class TestDeaths:
         assert trace.stopped_by == "deadlock"
         assert report(trace)[0] == "worker 0: waiting for an all-reduce that 1 of 2 have joined"
 
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"levels": ((2, 2), (4, 4))},
-            {"period": 2, "ranks_per_group": 2},
-            {"period": 2, "warmup_steps": 2},
-        ],
-    )
-    def test_groups_and_warm_up_refuse_them(self, settings: dict[str, Any]) -> None:
+    def test_warm_up_refuses_them(self) -> None:
         with pytest.raises(ValidationError, match="does not go with events"):
-            scenario(local(**settings), cluster={"workers": 4}, events=(kill(0.35, 1),))
+            scenario(local(period=2, warmup_steps=2), events=(kill(0.35, 1),))
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({}, "local_sgd needs period"),
-        ({"period": 2, "levels": ((2, 2), (4, 4))}, "period has no effect"),
-        ({"levels": ((2, 2), (2, 4))}, r"levels must ascend.*\[2, 4\] comes after \[2, 2\]"),
-        ({"levels": ((2, 4), (4, 2))}, "levels must ascend"),
-        ({"levels": ((2, 2),)}, "the last one must average all 4 workers, not 2"),
-        ({"levels": ((2, 3), (4, 4))}, "4 workers do not make groups of 3: 1, 2, 4"),
-        ({"period": 2, "ranks_per_group": 3}, "4 workers do not make groups of 3: 1, 2, 4"),
+        ({}, r"period\n *Field required"),
         ({"period": 2, "before_warmup": "none"}, "no effect without warmup_steps"),
-        ({"period": 2, "optimizer_state": "averaged"}, "optimizer sgd has no state"),
         ({"period": 0}, "greater than 0"),
     ],
 )
@@ -315,7 +220,7 @@ def test_what_is_refused(settings: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("strategy", "told"),
     [
-        (local(period=2, collective="hierarchical"), "levels average group by group"),
+        (local(period=2, collective="hierarchical"), "hierarchical is of on_write and diloco"),
         (local(period=2, collective="push_pull"), "local_sgd has none"),
         ({"kind": "diloco", "collective": "push_pull"}, "diloco has none"),
         ({"kind": "diloco", "collective": "hierarchical"}, "needs ranks_per_group"),

@@ -9,6 +9,9 @@ _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.
 # `owner.key`, or `owner.key=value`, where the owner is the name of the mapping, or its kind; and
 # what to write instead.
 _GONE: Final = {
+    "local_sgd.levels": "write period: all copies are averaged together",
+    "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",
+    "local_sgd.optimizer_state": "leave it out: every worker keeps its optimizer's state",
     "network.kind=ring": _OWN,
     "network.kind=hybrid_mesh": _OWN,
     "network.forwarding": "leave it out, messages are on all links of their way at once",

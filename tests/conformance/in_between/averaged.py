@@ -1,4 +1,4 @@
-"""Recorded cases of copies that are averaged now and then: local SGD, also by groups."""
+"""Recorded cases of copies that are averaged now and then: local SGD."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,30 +26,13 @@ class Meeting(NamedTuple):
     worker: int
     step: int
     what: str  # gradient or average
-    ranks: int
 
 
 def local_sgd(record: Record) -> None:
-    """One period; in post-local SGD gradients are averaged in warm-up, and in groups after it."""
+    """One period; in post-local SGD gradients are averaged in warm-up."""
     settings = {key: record[key] for key in _OF_LOCAL_SGD}
     if not record["warmup_steps"]:
         del settings["before_warmup"]
-    if record.get("subgroups"):
-        sizes = {len(group) for group in record["subgroups"]}
-        ranks = [rank for group in record["subgroups"] for rank in group]
-        assert ranks == list(range(record["workers"]))
-        (settings["ranks_per_group"],) = sizes
-    _compare(record, LocalSgd.model_validate(settings))
-
-
-def hierarchical(record: Record) -> None:
-    """Periods by the size of groups."""
-    settings: dict[str, Any] = {
-        "levels": tuple((period, ranks) for period, ranks in record["levels"]),
-        "convention": "pytorch",
-    }
-    if record["warmup_steps"]:
-        settings |= {"warmup_steps": record["warmup_steps"], "before_warmup": "none"}
     _compare(record, LocalSgd.model_validate(settings))
 
 
@@ -70,16 +53,13 @@ def _compare(record: Record, strategy: LocalSgd) -> None:
         step, what = row["step"], row["what"]
         x = [read[worker, step + 1] for worker in range(record["workers"])]
         np.testing.assert_allclose(x, row["x"], rtol=record["rtol"], atol=record["rtol"])
-        found = {(one.what, one.ranks) for one in seen if one.step == step and one.ranks > 1}
-        everybody = record["workers"]
-        if isinstance(what, int):
-            assert found == {("average", what)}
-        elif what == "average":
-            assert ("average", everybody) in found
+        found = {one.what for one in seen if one.step == step and record["workers"] > 1}
+        if what == "average":
+            assert "average" in found
         elif what == "gradient":
-            assert found == {("gradient", everybody)}
+            assert found == {"gradient"}
         else:
-            assert ("average", everybody) not in found
+            assert "average" not in found
 
 
 def run_noting_reads(replay: Replay) -> tuple[Mapping[tuple[int, int], Any], Trace]:
@@ -121,18 +101,16 @@ def meetings(seen: list[Meeting]) -> Iterator[None]:
     """See who averages what with how many others, and when that is done."""
     reduce, average = AveragedReplicas.reduce, AveragedReplicas.average
 
-    def seen_reduce(
-        self: AveragedReplicas, worker: Worker, gradient: Gradient, ranks: int
-    ) -> Activity[None]:
-        yield from reduce(self, worker, gradient, ranks)
-        note(self, worker, self.steps[worker.rank], "gradient", ranks)
+    def seen_reduce(self: AveragedReplicas, worker: Worker, gradient: Gradient) -> Activity[None]:
+        yield from reduce(self, worker, gradient)
+        note(self, worker, self.steps[worker.rank], "gradient")
 
-    def seen_average(self: AveragedReplicas, worker: Worker, ranks: int) -> Activity[None]:
-        yield from average(self, worker, ranks)
-        note(self, worker, self.steps[worker.rank] - 1, "average", ranks)
+    def seen_average(self: AveragedReplicas, worker: Worker) -> Activity[None]:
+        yield from average(self, worker)
+        note(self, worker, self.steps[worker.rank] - 1, "average")
 
-    def note(copies: AveragedReplicas, worker: Worker, step: int, what: str, ranks: int) -> None:
-        seen.append(Meeting(copies._job.clock.time / MS, worker.rank, step, what, ranks))
+    def note(copies: AveragedReplicas, worker: Worker, step: int, what: str) -> None:
+        seen.append(Meeting(copies._job.clock.time / MS, worker.rank, step, what))
 
     with (
         patch.object(AveragedReplicas, "reduce", seen_reduce),
@@ -147,7 +125,7 @@ def _barriers(
     """What the meetings of all workers were, in order; they are at one instant."""
     found: dict[tuple[int, str], list[float]] = {}
     for one in seen:
-        if one.ranks > 1 and one.step < record["steps"]:
+        if record["workers"] > 1 and one.step < record["steps"]:
             found.setdefault((one.step, one.what), []).append(one.time)
     barriers = []
     for (step, what), times in sorted(found.items()):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.conformance.files import BETWEEN
-from tests.conformance.in_between.averaged import hierarchical, local_sgd
+from tests.conformance.in_between.averaged import local_sgd
 from tests.conformance.in_between.bounded import ssp
 from tests.conformance.in_between.dropped import drop_compute
 from tests.conformance.in_between.elastic import easgd
@@ -24,7 +24,6 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "sgp": sgp,
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
-    "hierarchical": hierarchical,
     "ssp": ssp,
     "k_sync": k_family,
     "k_async": k_family,
