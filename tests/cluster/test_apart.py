@@ -205,7 +205,6 @@ class TestDraws:
 @pytest.mark.parametrize(
     ("why", "changes"),
     [
-        ("take turns", {"strategy": {**EASGD, "mode": "round_robin"}}),
         ("recovery.policy wait has no effect", {"recovery": {"policy": "wait"}}),
         ("checkpoint has no effect", {"checkpoint": {"every": 10.0, "write": 1.0}}),
         ("strike while_running", {"failures": {"strike": "while_running"}}),

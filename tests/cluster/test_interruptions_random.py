@@ -34,8 +34,6 @@ def random_scenario(seed: int) -> dict[str, Any]:
         strategy |= {"replicas_to_aggregate": needed, "total_num_replicas": total}
         strategy |= pick([{}, {"variable_averages": {"decay": 0.9}}])
         strategy |= pick([{}, {"initial_tokens": max(0, needed - total)}])
-    if kind == "easgd":
-        strategy |= {"mode": pick(["asynchronous", "round_robin"])}
     served = mortal_sends(kind) in ("servers", "centre")
     domains = [
         "worker",

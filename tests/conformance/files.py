@@ -36,7 +36,8 @@ BETWEEN: Final[frozenset[str]] = frozenset(
 
 def gone(case: Mapping[str, Any]) -> bool:
     """Whether a case is of settings that varsim has no more."""
-    return bool(case.get("subgroups")) or case.get("check") == "preempt"
+    turns = case.get("mode") == "round_robin"
+    return turns or bool(case.get("subgroups"))
 
 
 @cache

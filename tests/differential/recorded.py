@@ -29,6 +29,7 @@ STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
 DRAWN: Final = 400, 200  # of anything, of servers with many ties
 # What was written down although it is the default, and is refused today.
 _GONE: Final = re.compile(r"^ +forwarding: cut_through\n", re.MULTILINE)
+_MODE: Final = re.compile(r"(?<=  - kind: easgd\n)((?:    .*\n)*?)    mode: .*\n")
 # What is drawn today and is about to be refused.
 _ABOUT_TO_GO: Final = re.compile(
     r"hybrid_mesh|kind: ring\n|store_and_forward|hierarchical_leader|preempt|levels:|keep_on: host"
@@ -44,7 +45,7 @@ def entries() -> list[dict[str, Any]]:
 
 def digests(text: str) -> list[dict[str, Any]]:
     """The digests of replication 0 of each strategy of a scenario."""
-    scenario = load_text(_GONE.sub("", text))
+    scenario = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
     assert isinstance(scenario, Scenario)
     return [digest(run_one(Run(scenario, at, 0))) for at in range(len(scenario.strategies))]
 

@@ -18,6 +18,10 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         [("STRATEGY", "{kind: local_sgd, period: 2, levels: [[2, 2]]}")],
         "strategies[0]: 'levels' is gone: write period: all copies are averaged together",
     ),
+    "turns": (
+        [("STRATEGY", "{kind: easgd, mode: round_robin}")],
+        "strategies[0]: 'mode' is gone: leave it out: workers exchange when they come to it",
+    ),
     "a ring": (
         [NONE, ("kind: star", "kind: ring")],
         f"cluster.network: 'kind: ring' is gone: {OWN}",

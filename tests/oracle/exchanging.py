@@ -61,23 +61,20 @@ class Runner:
 
 
 def easgd(seed: int) -> Drawn:
-    """A case of elastic averaging, asynchronous or in round-robin, with what is to come out."""
+    """A case of elastic averaging, with what is to come out."""
     source = random.Random(f"{seed} easgd")
     case = drawn(source)
     case["period"] = period = source.randint(1, 4)
     case["moving_rate"] = rate = source.choice([0.0, 0.5, 1.0, round(source.random(), 3)])
-    case["mode"] = source.choice(["asynchronous", "asynchronous", "round_robin"])
-    runner, workers = Runner(case, replicas_of(case)), case["workers"]
+    runner = Runner(case, replicas_of(case))
     centre = np.array(case["problem"]["initial"])
     exchanges: list[Drawn] = []
     steps: list[Drawn] = []
-    turns = 0
 
-    def step(rank: int, gradient: Vector) -> None:
-        nonlocal centre, turns
+    def step(rank: int, gradient: Vector) -> bool:
+        nonlocal centre
         replica, clock = runner.replicas[rank], runner.clocks[rank]
         if clock % period == 0:
-            turns += 1
             difference = rate * (replica.x - centre)
             replica.x = replica.x - difference
             centre = centre + difference
@@ -100,17 +97,9 @@ def easgd(seed: int) -> Drawn:
                 "centre": centre.tolist(),
             }
         )
-
-    def acts(rank: int, gradient: Vector) -> bool:
-        due = runner.clocks[rank] % period == 0
-        if case["mode"] == "round_robin" and due and turns % workers != rank:
-            return False
-        step(rank, gradient)
-        while turns % workers in runner.waiting:
-            step(turns % workers, runner.wake(turns % workers))
         return True
 
-    runner.run(acts)
+    runner.run(step)
     case["expect"] = {
         "exchanges": exchanges,
         "steps": steps,

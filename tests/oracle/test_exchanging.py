@@ -55,13 +55,11 @@ def test_what_is_drawn_of_easgd() -> None:
     met: Counter[str] = Counter()
     for seed in SAMPLE[:100]:
         case = exchanging.easgd(seed)
-        met[case["mode"]] += 1
         met["alone"] += case["moving_rate"] == 0
-        met["waits"] += any(case["expect"]["blocked"])
         times = Counter((one["t"]) for one in case["expect"]["exchanges"])
         met["ties"] += max(times.values(), default=0) > 1
     assert min(met.values()) >= 10, met
-    assert len(met) == 5
+    assert len(met) == 2
 
 
 def test_what_is_drawn_of_gossip() -> None:

@@ -60,7 +60,6 @@ MORE: dict[str, dict[str, Any]] = {
     "none locked": {"kind": "none", "use_locking": True},
     "sync_replicas all": {"kind": "sync_replicas", "replicas_to_aggregate": 4},
     "sync_replicas many": {"kind": "sync_replicas", "replicas_to_aggregate": 9},
-    "easgd in turn": {"kind": "easgd", "period": 3, "moving_rate": 0.5, "mode": "round_robin"},
     "gossip without waiting": {"kind": "gossip", "mode": "asynchronous"},
     "gossip by push-sum": {"kind": "gossip", "mode": "push_sum", "graph": "exponential"},
     "backup_workers all": {"kind": "backup_workers", "replicas_to_aggregate": 4},

@@ -7,15 +7,12 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import (
-    NO_TIME,
     Model,
     gradient_rows,
     kill,
     life,
     losses,
     milliseconds,
-    report,
-    restart,
     run,
     scenario,
     slow,
@@ -44,17 +41,8 @@ class TestTimes:
         moved = {link.name: link.moved for link in trace.links}
         assert moved["ps 0 up"] == moved["ps 0 down"] == 80
 
-    def test_in_round_robin_a_worker_waits_for_its_turn(self) -> None:
-        # Worker 0 takes 300 ms a step: worker 1 waits until its exchange is over.
+    def test_nobody_waits_for_a_slow_worker(self) -> None:
         cluster = {"workers": 2, "slow_workers": (slow(0, 3.0),)}
-        trace = run(
-            easgd(mode="round_robin"), cluster=cluster, network=WIRE, stop={"global_steps": 2}
-        )
-        assert life(trace, 0)[:3] == [("compute", 0, 300), ("read", 300, 400), ("write", 400, 500)]
-        assert life(trace, 1)[:4] == [
-            *(("compute", 0, 100), ("barrier", 100, 500)),
-            *(("read", 500, 600), ("write", 600, 700)),
-        ]
         free = run(easgd(), cluster=cluster, network=WIRE, stop={"global_steps": 3})
         assert life(free, 1)[:3] == [("compute", 0, 100), ("read", 100, 200), ("write", 200, 300)]
 
@@ -77,10 +65,9 @@ class TestValues:
                 centre = centre + difference
         np.testing.assert_allclose(job.model()[0], centre, rtol=1e-14)
 
-    @pytest.mark.parametrize("mode", ["asynchronous", "round_robin"])
-    def test_without_a_force_everybody_trains_alone(self, mode: str) -> None:
+    def test_without_a_force_everybody_trains_alone(self) -> None:
         changes: dict[str, Any] = {"problem": {"noise": 1.0}, "stop": {"global_steps": 12}}
-        trace = run(easgd(moving_rate=0.0, mode=mode), **changes)
+        trace = run(easgd(moving_rate=0.0), **changes)
         made = scenario(easgd(), **changes)
         model = Model(made)
         copies = [model.start] * 3
@@ -129,20 +116,6 @@ class TestDeaths:
         assert not np.array_equal(centre(), centre(kill(0.65, 1)))
         np.testing.assert_array_equal(centre(kill(0.65, 1)), centre(kill(0.55, 1)))
 
-    def test_in_round_robin_the_others_wait_for_it(self) -> None:
-        events = (kill(0.15, 1),)
-        stuck = run(easgd(mode="round_robin"), events=events, stop={"global_steps": 20})
-        said = report(stuck)
-        assert said[0] == "workers 0, 2: waiting for its turn, which is worker 1's"
-        assert said[-1] == "to free it: restart worker 1"
-        freed = run(
-            easgd(mode="round_robin"),
-            events=(*events, restart(0.5, 1)),
-            network=NO_TIME,
-            stop={"global_steps": 20},
-        )
-        assert freed.stopped_by == "global_steps"
-
 
 @pytest.mark.parametrize(
     ("settings", "said"),
@@ -150,7 +123,6 @@ class TestDeaths:
         ({"moving_rate": 1.5}, "less than or equal to 1"),
         ({"moving_rate": -0.1}, "greater than or equal to 0"),
         ({"period": 0}, "greater than 0"),
-        ({"mode": "synchronous"}, "'asynchronous' or 'round_robin'"),
     ],
 )
 def test_what_is_refused(settings: dict[str, Any], said: str) -> None:

@@ -255,37 +255,6 @@ class RankOrder:
             self._clock.call_settled(self._next)
 
 
-class RoundRobin:
-    """Round-robin order: workers have their turns by rank, one after the other, again and again."""
-
-    def __init__(self, clock: Clock, workers: int) -> None:
-        self._clock, self._workers = clock, workers
-        self._next = 0  # whose turn it is
-        self._waiting: dict[int, Event] = {}
-
-    def wait(self, worker: Worker) -> Activity[None]:
-        """Wait for the worker's turn, which lasts until it passes it on, also beyond its death."""
-        yield from worker.catch_up()
-        if self._next == worker.rank:
-            return
-        turn = self._waiting[worker.rank] = Event(self._clock)
-        worker.waits(_BARRIER, self)
-        try:
-            yield turn
-        finally:
-            self._waiting.pop(worker.rank, None)
-        worker.goes_on()
-
-    def pass_on(self) -> None:
-        """The turn is over; the next worker has it, whether it is there or not."""
-        self._next = (self._next + 1) % self._workers
-        if self._next in self._waiting:
-            self._waiting.pop(self._next).succeed()
-
-    def __str__(self) -> str:
-        return f"its turn, which is worker {self._next}'s"
-
-
 class BoundedClocks:
     """Clocks of all workers, of which none may be ahead of the slowest by more than a bound.
 

@@ -6,14 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import restart_all, restart_any
+from varsim.cluster.deadlock import restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.mortality import check_apart
 from varsim.cluster.recovery import RandomFailures, Recovery
-from varsim.cluster.waiting import RoundRobin
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
 
@@ -26,10 +25,8 @@ class ElasticAveraging(Strategy):
     copy, (4) send it to the servers, which add it to the centre, variable by variable, as it
     arrives; (5) apply the gradient of (1) to their copy. One that restarts (0) takes the centre
     for its copy. What is measured is the centre.
-    `mode: asynchronous` (algorithm 1): nobody waits for anybody. `round_robin` (the scheme of the
-    paper's section 4): exchanges, (2) to (4), are by rank, one worker after the other, and a worker
-    waits for its turn. The synchronous form, in which all exchange with one centre at one moment,
-    is not offered.
+    Nobody waits for anybody (algorithm 1); the forms in which workers take turns, or all exchange
+    with one centre at one moment, are not offered.
     `moving_rate`: 0.9 divided by the workers by default, the paper's choice; 0 is training alone.
     Zhang, Choromanska, LeCun, 2015 (Deep Learning with Elastic Averaging SGD).
     """
@@ -43,7 +40,6 @@ class ElasticAveraging(Strategy):
     others: ClassVar[Mapping[str, object]] = {
         "period": 3,
         "moving_rate": 0.5,
-        "mode": "round_robin",
     }
 
     kind: Literal["easgd"] = "easgd"
@@ -51,8 +47,6 @@ class ElasticAveraging(Strategy):
     """Local steps between two exchanges with the centre."""
     moving_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     """How far a copy and the centre move toward each other."""
-    mode: Literal["asynchronous", "round_robin"] = "asynchronous"
-    """Whether workers exchange when they come to it or take turns."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -78,39 +72,26 @@ class ElasticAveraging(Strategy):
 
     @property
     def lives_apart(self) -> bool:
-        """See Strategy; but those who take turns wait for the dead."""
-        return self.mode == "asynchronous"
+        """See Strategy."""
+        return True
 
     def check_life(
         self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
     ) -> None:
         """See Strategy; no failure stops more than the workers that it takes."""
-        if not self.lives_apart:
-            super().check_life(failures, recovery, cluster)
-        elif failures is not None and failures.horizon is not None:
+        if failures is not None and failures.horizon is not None:
             check_apart(failures, recovery, cluster, self.label)
-
-    @property
-    def against_rollback(self) -> str:
-        """See Strategy; where workers take turns, how long steps are depends on who is missing."""
-        return (
-            "workers take turns, so that all wait for one that is down, and nothing is rolled "
-            "back: write mode: asynchronous, or leave failures.horizon out"
-        )
 
     def start(self, job: Job) -> None:
         workers = len(job.workers)
         rate = 0.9 / workers if self.moving_rate is None else self.moving_rate
         copies = ElasticReplicas(job, rate)
-        turns = RoundRobin(job.clock, workers) if self.mode == "round_robin" else None
         job.observe(lambda: copies.centre, copies.divergence, at_any_time=True)
-        job.explain(restart_any if turns is None else restart_all)
+        job.explain(restart_any)
         for worker in job.workers:
-            job.start_on(worker, self.replica, worker, copies, turns)
+            job.start_on(worker, self.replica, worker, copies)
 
-    def replica(
-        self, worker: Worker, copies: ElasticReplicas, turns: RoundRobin | None
-    ) -> Activity[None]:
+    def replica(self, worker: Worker, copies: ElasticReplicas) -> Activity[None]:
         """One replica's training loop."""
         if worker.restarts:
             yield from copies.recover(worker)  # (0)
@@ -118,13 +99,9 @@ class ElasticAveraging(Strategy):
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
             yield from copies.by_rank(worker)
             if copies.steps[worker.rank] % self.period == 0:
-                if turns is not None:
-                    yield from turns.wait(worker)
                 centre = yield from copies.fetch(worker)  # (2)
                 difference = copies.draw(worker, centre)  # (3)
                 yield from copies.push(worker, difference)  # (4)
-                if turns is not None:
-                    turns.pass_on()
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (5)
             yield from copies.settle()

@@ -16,8 +16,7 @@ from varsim.values.gradient import Gradient, Parameters, Value
 def easgd(record: Record) -> None:
     """A case of schedules, or of values."""
     rate, until = record.get("moving_rate", 0.5), record["until_ms"]
-    mode = record.get("mode", "asynchronous")
-    strategy = ElasticAveraging(period=record["period"], moving_rate=rate, mode=mode)
+    strategy = ElasticAveraging(period=record["period"], moving_rate=rate)
     replay = Replay(record, strategy, stop={"time": (until + 0.5) / 1000})
     fetch, apply = ElasticReplicas.fetch, ElasticReplicas.apply
     exchanges: list[dict[str, Any]] = []
