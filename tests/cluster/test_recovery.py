@@ -241,16 +241,13 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
     strategy = example(kind)
     mortal = {key: MORTAL[key] for key in ("failures", "checkpoint", "recovery")}
     case: dict[str, Any] = {"stop": {"global_steps": 6}}
-    each = 1  # accounts, of a job or of each of its workers
-    if declared(strategy).lives_apart:
-        each, mortal["checkpoint"], case["stop"] = 3, None, {"global_steps": 30}
-    elif not declared(strategy).rolls_back:
+    if not declared(strategy).rolls_back:
         with pytest.raises(ValidationError, match=f"does not go with '{kind}'"):
             scenario(strategy, **case, **mortal)
         return
     trace, undisturbed = run(strategy, **case, **mortal), run(strategy, **case)
     assert trace.life is not None
-    assert trace.life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9) * each
+    assert trace.life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)
     # What was simulated is as it was without failures.
     assert_same(trace, undisturbed, but=("life",))
 

@@ -229,7 +229,6 @@ def test_explain_says_what_would_leave_more_of_the_time() -> None:
     }
     by_key = {one.key: one.gain.mean for one in changes}
     assert by_key["asynchronous"] > by_key["write"] > 0
-    assert not [name for name in found.idle.fields if name.startswith(("fail", "check", "recov"))]
     text = render(explained(found, figure=False), "table")
     assert "writes beside the work, at no cost would help most" in " ".join(text.split())
 

@@ -63,13 +63,6 @@ class Fall:
             found.append(((here, end), _RESTART))
         return found
 
-    def follows(self, one: Attempt) -> Attempt:
-        """An attempt with the time down at its end."""
-        row = list(one)
-        for (since, until), kind in self.parts():
-            row[_FIRST + kind] += until - since
-        return Attempt(*row)._replace(failures=self.failures, spares=self.spares)
-
 
 def set_up_again(falls: Sequence[Fall], set_up: int, end: int) -> int:
     """A worker is back only once it is set up again; until when it was set up at first (ns).

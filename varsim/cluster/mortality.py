@@ -15,13 +15,11 @@ from varsim.values.measured_times import MeasuredTimes
 class Served(TypedDict):
     """What is known of strategies: whether any has servers, any of them the model and a chief.
 
-    `apart`: whether over a horizon the workers of all live by themselves; `copies`: whether copies
-    of workers are the model of some, which those who are left keep.
+    `copies`: whether copies of workers are the model of some, which those who are left keep.
     """
 
     servers: bool
     chief: bool
-    apart: bool
     copies: bool
 
 
@@ -38,7 +36,6 @@ def check_beside(
     *,
     servers: bool,
     chief: bool,
-    apart: bool,
     copies: bool,
 ) -> None:
     """Raise ValueError where something does not go with failures at random; see Served."""
@@ -72,11 +69,6 @@ def check_beside(
                 f"{format_seconds(first)}"
             )
         return
-    if checkpoint is not None and apart:
-        raise ValueError(
-            "checkpoint has no effect: servers keep the model when a worker dies, and nothing goes "
-            "back to what was saved"
-        )
     if any(slow.after or slow.until for slow in cluster.slow_workers):
         raise ValueError(
             "failures do not go with cluster.slow_workers that are slow for a part of the time: "
@@ -114,7 +106,6 @@ def left_of(
     *,
     servers: bool,
     chief: bool,
-    apart: bool,
     copies: bool,
 ) -> dict[str, RandomFailures | Checkpoint | Recovery | None]:
     """What of them has an effect on such strategies as check_beside has, by key of a scenario."""
@@ -126,8 +117,6 @@ def left_of(
         failures = inside if servers else inside.without_servers()
         if recovery is not None and all(repair is None for _, repair in failures.repairs):
             recovery = recovery.model_copy(update={"spares": None})
-    if apart and failures is not None and failures.horizon is not None:
-        checkpoint = None
     return {"failures": failures, "checkpoint": checkpoint, "recovery": recovery}
 
 
@@ -250,27 +239,6 @@ def check_life(
         raise ValueError(
             "failures.strike while_computing goes with blocking checkpoints: work goes on beside "
             "an asynchronous write"
-        )
-
-
-def check_apart(
-    failures: RandomFailures, recovery: Recovery | None, cluster: Cluster, label: str
-) -> None:
-    """Raise ValueError where workers of a strategy cannot each live by themselves like that."""
-    if failures.strike != "always":
-        raise ValueError(
-            f"failures.strike {failures.strike} does not go with {label!r}: each of its workers is "
-            "down by itself, and the members of a rack would not age together (write always)"
-        )
-    if recovery is not None and recovery.policy != "restart":
-        raise ValueError(
-            f"recovery.policy {recovery.policy} has no effect on {label!r}: each of its workers "
-            "comes back by itself, and nobody waits for it (write policy: restart)"
-        )
-    if cluster.servers_on == "workers":
-        raise ValueError(
-            f"failures.horizon and {label!r} need cluster.servers_on: dedicated: a host that fails "
-            "would take a server with it"
         )
 
 

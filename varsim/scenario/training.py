@@ -124,7 +124,7 @@ class Scenario(ShownAsFile):
         """How a job of a strategy is saved, with the time that takes where that is foreseen."""
         if self.checkpoint is None or in_run(self.failures):
             return self.checkpoint
-        return None if strategy.lives_apart else self._through_storage(strategy)
+        return self._through_storage(strategy)
 
     def _through_storage(self, strategy: Strategy) -> Checkpoint | None:
         """A checkpoint of a strategy with the time that its write to storage takes."""

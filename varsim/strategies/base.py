@@ -225,11 +225,6 @@ class Strategy(Grown, ABC):
         return self.sends.to in ("servers", "centre") or self.leaves_out_the_dead
 
     @property
-    def lives_apart(self) -> bool:
-        """Whether over a horizon each worker fails, and comes back, by itself; here none does."""
-        return False
-
-    @property
     def rolls_back(self) -> bool:
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
         return not self.against_rollback

@@ -11,8 +11,6 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.mortality import check_apart
-from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
 
@@ -69,18 +67,6 @@ class ElasticAveraging(Strategy):
     def holds(self, cluster: Cluster) -> Holds:
         """And the centre that is fetched, which the elastic difference takes the place of."""
         return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
-
-    @property
-    def lives_apart(self) -> bool:
-        """See Strategy."""
-        return True
-
-    def check_life(
-        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
-    ) -> None:
-        """See Strategy; no failure stops more than the workers that it takes."""
-        if failures is not None and failures.horizon is not None:
-            check_apart(failures, recovery, cluster, self.label)
 
     def start(self, job: Job) -> None:
         workers = len(job.workers)

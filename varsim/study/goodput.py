@@ -10,7 +10,7 @@ from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
-from varsim.study.lives import life_of, of_workers
+from varsim.study.lives import life_of
 from varsim.study.measure import METRICS, NANOSECONDS, Metric
 
 _OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
@@ -56,12 +56,6 @@ INTERVALS: Final[dict[str, Metric]] = {
 _UNDISTURBED: Final = {
     "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
 }
-_APART: Final = {
-    "interruptions": "how often the job, or workers that come back by themselves, had to restart",
-    "cost_per_interruption": "time lost and down for each of them, of the job or of one worker",
-    "steps_discarded": "updates that were thrown away, and made again; where workers come back by "
-    "themselves, gradients",
-}
 _INTERRUPTED: Final = {
     "updates": "updates that were kept: how often global_step rose, except for those undone",
     "gradients_applied": "gradients applied to every variable, and not undone",
@@ -81,8 +75,6 @@ def metrics(scenario: Scenario) -> dict[str, Metric]:
         return METRICS
     known = METRICS | OF_LIVES
     said = _INTERRUPTED if in_run(scenario.failures) else _UNDISTURBED
-    if said is _UNDISTURBED and any(one.lives_apart for one in scenario.strategies):
-        said = said | _APART
     return known | {name: Metric(known[name].unit, about) for name, about in said.items()}
 
 
@@ -110,7 +102,8 @@ def of_life(
     whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
     often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
     each, lasted = trace.global_step, whole
-    if of_workers(scenario, trace):  # attempts are theirs, and steps their gradients
+    inside = bool(in_run(scenario.failures))
+    if inside:  # attempts are theirs, and steps their gradients
         often, each = len(life) - trace.workers, int(gradients.used.sum())
         lasted = whole // trace.workers
     kept = total["steps"]
@@ -141,7 +134,7 @@ def _to_target(scenario: Scenario, trace: Trace, measured: Mapping[str, float]) 
     if math.isnan(step) or not step:
         return step
     inside = bool(in_run(scenario.failures))
-    if goes_on(scenario.recovery) or (of_workers(scenario, trace) and not inside):
+    if goes_on(scenario.recovery):
         return math.nan  # other updates than those whose loss is known
     if inside:
         time = round(measured["time_to_target"] * NANOSECONDS)

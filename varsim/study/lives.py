@@ -1,15 +1,13 @@
 """Lives of jobs whose steps were simulated, in scenarios with random failures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.apart import Draws, Rhythm, Rounds, Work, WorkerLives
 from varsim.cluster.course import (
-    LEAST_DRAWN,
     Course,
     Drawn,
     DrawnSteps,
@@ -24,7 +22,7 @@ from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.regrouping import RegroupedLife
 from varsim.cluster.stop import Stop
 from varsim.cluster.striking import Strikes
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Trace
+from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.strategies import Strategy
 from varsim.study.why.levers import times_only
@@ -68,22 +66,13 @@ def with_life(scenario: Scenario, trace: Trace, smaller: Smaller | None = None) 
     """
     if scenario.failures is None or in_run(scenario.failures):
         return trace
-    return replace(trace, life=_lives(scenario, trace, smaller).attempts())
+    return replace(trace, life=life_of(scenario, trace, smaller).attempts())
 
 
 def check_pace(scenario: Scenario, trace: Trace) -> None:
     """Raise PaceError where no life can be made of the steps of a whole run."""
     if scenario.failures is not None and not in_run(scenario.failures):
-        _lives(scenario, trace, None)
-
-
-def _lives(
-    scenario: Scenario, trace: Trace, smaller: Smaller | None
-) -> Life | RegroupedLife | WorkerLives:
-    """The life of the whole job of a trace, or those of its workers that wait for nobody."""
-    if scenario.strategy(trace.strategy).lives_apart:
-        return _apart(scenario, trace)
-    return life_of(scenario, trace, smaller)
+        life_of(scenario, trace, None)
 
 
 def life_of(
@@ -183,64 +172,10 @@ def round_of(scenario: Scenario, trace: Trace) -> float:
     """How long (s) a round is at whose end alone the job of a trace is saved; 0 where at any."""
     strategy = scenario.strategy(trace.strategy)
     each = strategy.recurs_after(scenario.cluster_of(strategy))
-    if each == 1 or strategy.lives_apart:
+    if each == 1:
         return 0.0
     over = _ends(scenario, strategy, trace)
     return float(over[-1]) / 1e9 * each / len(over) if len(over) else 0.0
-
-
-def of_workers(scenario: Scenario, trace: Trace) -> bool:
-    """Whether attempts of a life are of single workers, not of a whole job."""
-    return bool(in_run(scenario.failures)) or scenario.strategy(trace.strategy).lives_apart
-
-
-def _apart(scenario: Scenario, trace: Trace) -> WorkerLives:
-    """The lives of workers that wait for nobody."""
-    strategy = scenario.strategy(trace.strategy)
-    cluster, of = scenario.cluster_of(strategy), (scenario.seed, trace.replication)
-    random, found = steps_are_random(scenario, strategy), list[Work]()
-    for rank, rounds in enumerate(_rounds(trace, strategy.round.steps, cluster.set_up)):
-        seen = len(rounds.ended)
-        if random and seen < LEAST_DRAWN:
-            raise PaceError(
-                f"{strategy.mention}: lives of workers are made of their rounds, and only {seen} "
-                f"random ones of worker {rank} were simulated: let the run make more updates (stop)"
-            )
-        try:
-            turns = Draws(rounds, stream(*of, "step", rank)) if random else Rhythm(rounds)
-        except PaceError as error:
-            raise PaceError(f"{strategy.mention}, worker {rank}: {error}") from None
-        found.append(Work(rounds, turns))
-    assert scenario.failures is not None
-    recovery = scenario.recovery or Recovery()
-    known = scenario.failures, recovery, cluster, found
-    return WorkerLives(*known, seed=of[0], replication=of[1])
-
-
-def _rounds(trace: Trace, steps: int, set_up: int) -> Iterator[Rounds]:
-    """Whole rounds of each worker, of so many steps, which begin with an exchange."""
-    rows = trace.gradients
-    names = ("worker", "iteration", "computed", "applied", "outcome")
-    worker, iteration, computed, applied, outcome = (
-        rows[:, GradientRow._fields.index(name)] for name in names
-    )
-    spans = trace.spans
-    for rank in range(trace.workers):
-        own = np.flatnonzero((worker == rank) & (outcome == Outcome.APPLIED))
-        own = own[np.argsort(iteration[own])]
-        shape = len(own) // steps, steps
-        ended = applied[own[: shape[0] * steps]].reshape(shape)
-        begun = np.append(set_up, ended[:-1, -1])[: shape[0]]
-        done = computed[own[: shape[0] * steps]].reshape(shape)
-        fetched, handed = done[:, 0].copy(), done[:, 0].copy()
-        _, phase, _, end, during = spans[spans[:, 0] == rank].T
-        for what, latest in ((Phase.READ, fetched), (Phase.WRITE, handed)):
-            first = (phase == what) & (during % steps == 0) & (during < shape[0] * steps)
-            np.maximum.at(latest, during[first] // steps, end[first])
-        handed = np.maximum(fetched, handed)
-        yield Rounds(
-            done - begun[:, None], ended - begun[:, None], fetched - done[:, 0], handed - begun
-        )
 
 
 def _ends(scenario: Scenario, strategy: Strategy, trace: Trace) -> NDArray[np.int64]:

@@ -148,10 +148,6 @@ OF_SENDS: dict[str, dict[str, str]] = {
 # And of jobs that go on with fewer hosts, and of failures that strike inside a run.
 _OF_FEWER = {"hosts": "hosts that took part"}
 _OF_WORKERS = {"worker": "rank of the worker whose attempt it is; a step is one of its gradients"}
-_OF_SOME_WORKERS = {
-    "worker": "rank of the worker whose attempt it is, -1 of a whole job; a worker's step is one "
-    "of its gradients"
-}
 # What some columns of other tables mean where such failures undo what was done.
 _OF_UNDONE = {
     "updates": {
@@ -170,8 +166,6 @@ def _more_of_lives(scenario: Scenario) -> dict[str, str]:
     """Columns of lives that only some have."""
     if in_run(scenario.failures):
         return _OF_WORKERS
-    if any(one.lives_apart for one in scenario.strategies):
-        return _OF_SOME_WORKERS
     return _OF_FEWER if goes_on(scenario.recovery) else {}
 
 
@@ -274,14 +268,8 @@ def lives(scenario: Scenario, traces: Iterable[Trace]) -> "DataFrame":
 
 def _life(trace: Trace, names: Sequence[str]) -> list[Column]:
     assert trace.life is not None
-    columns = zip(names, as_wide(trace.life, len(names)).T, strict=True)
+    columns = zip(names, trace.life.T, strict=True)
     return [each / NANOSECONDS if name.endswith("_s") else each for name, each in columns]
-
-
-def as_wide(life: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
-    """A life with as many columns as others have: -1 where it is that of a whole job."""
-    missing = columns - life.shape[1]
-    return np.pad(life, ((0, 0), (0, missing)), constant_values=-1) if missing else life
 
 
 def links(trace: Trace) -> list[Column]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -23,7 +22,7 @@ from varsim.report.training import document, summary
 from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, as_wide, of_lives, of_sends
+from varsim.study.tables import COLUMNS, of_lives, of_sends
 from varsim.study.tables import links as link_columns
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
@@ -87,8 +86,7 @@ def save(
     }
     if result.scenario.failures is not None:
         lives = of_lives(result.scenario)["lives"]
-        wide = repeat(len(lives) - 2)  # but for strategy and replication
-        files[LIVES] = _table(lives, traces, map(_lives, traces, wide))
+        files[LIVES] = _table(lives, traces, map(_lives, traces))
     for names in of_sends(traces).values():
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _table(names, traces, map(_spans, rows, sends))
@@ -170,9 +168,9 @@ def _links(trace: Trace) -> _Parts:
     ]
 
 
-def _lives(trace: Trace, columns_of_all: int) -> _Parts:
+def _lives(trace: Trace) -> _Parts:
     assert trace.life is not None
-    columns = enumerate(as_wide(trace.life, columns_of_all).T)
+    columns = enumerate(trace.life.T)
     yield [seconds_text(each) if number < 7 else each for number, each in columns]
 
 

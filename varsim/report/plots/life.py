@@ -15,7 +15,6 @@ from varsim.report.plots.figure import called, label_rows, marked, row_heights
 from varsim.report.plots.looks import Look
 from varsim.report.plots.plot import Plot
 from varsim.study.goodput import PARTS
-from varsim.study.lives import of_workers
 from varsim.study.measure import NANOSECONDS
 
 if TYPE_CHECKING:
@@ -56,14 +55,12 @@ def attempts(result: "Result", axes: Axes) -> Axes:
     """The first attempts of each job in the first replication, one after the other."""
     fields = [Attempt._fields.index(field) for field, _ in PARTS.values()]
     lasted, inside = 0.0, bool(in_run(result.scenario.failures))
-    whose: list[str] = []
     unit = 1.0 if inside else _DAY
     for y, strategy in enumerate(result.strategies):
         life = result.trace(strategy).life
         assert life is not None, "drawn of jobs that fail at random"
-        if of_workers(result.scenario, result.trace(strategy)):
+        if inside:
             life = life[life[:, WORKER] == 0]
-            whose.append(strategy)
         rows = life[:_MOST]
         lengths = rows[:, fields] / NANOSECONDS / unit
         starts = rows[:, :1] / NANOSECONDS / unit + np.cumsum(lengths, axis=1) - lengths
@@ -80,9 +77,7 @@ def attempts(result: "Result", axes: Axes) -> Axes:
     axes.set_xlim(0, lasted)
     label_rows(axes, _rows(result))
     axes.grid(visible=False, axis="y")
-    of, told = "", "s" if inside else "days"
-    if whose:
-        of = " of worker 0" + " or of the job" * (len(whose) < len(result.strategies))
+    of, told = (" of worker 0", "s") if inside else ("", "days")
     axes.set_xlabel(f"time ({told}), up to {_MOST} attempts{of} of the first replication")
     return axes
 

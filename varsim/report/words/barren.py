@@ -43,8 +43,7 @@ def _whole(scenario: Scenario, strategy: "Strategy", trace: "Trace") -> tuple[st
         return "round", lasts
     if not len(trace.steps):
         return "step", 0.0
-    each = trace.workers if strategy.lives_apart else 1  # of whom each makes its own steps
-    return "step", float(trace.steps[-1]) / 1e9 * each / len(trace.steps)
+    return "step", float(trace.steps[-1]) / 1e9 / len(trace.steps)
 
 
 def _hopeless(result: "Result", strategy: "Strategy") -> Iterator[str]:
@@ -55,10 +54,7 @@ def _hopeless(result: "Result", strategy: "Strategy") -> Iterator[str]:
     cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
     workers = strategy.workers(cluster)
     rate = failures.rate(cluster, workers)
-    who = "something of it"
-    if strategy.lives_apart:
-        rate, who = rate / workers, "each of its workers"
-    often = f"{who} fails every {long(1 / rate)} on average, while " if rate else ""
+    often = f"something of it fails every {long(1 / rate)} on average, while " if rate else ""
     down = failures.detection + recovery.restart + (saved.restore if saved is not None else 0.0)
     needs = f"it takes {long(down)} to notice that and restart"
     if saved is None:

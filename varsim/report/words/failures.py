@@ -30,8 +30,6 @@ def described(scenario: Scenario) -> list[str]:
         elif failures.of_servers:
             lines.append("  checkpoint   none: when a server fails, all that was learnt is lost")
         return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
-    if all(one.lives_apart for one in scenario.strategies):
-        return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job starts over from its beginning")
     else:
@@ -142,8 +140,7 @@ def optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> st
 
 def _goes_round(scenario: Scenario) -> bool:
     """Whether some jobs can be saved after whole rounds only."""
-    saved = (one for one in scenario.strategies if not one.lives_apart)
-    each = ((one, scenario.cluster_of(one)) for one in saved)
+    each = ((one, scenario.cluster_of(one)) for one in scenario.strategies)
     return any(strategy.recurs_after(cluster) > 1 for strategy, cluster in each)
 
 

@@ -37,7 +37,6 @@ HEADINGS: Final = {
 
 _AS_NEW: Final = 0.05  # by which more or fewer failures are told
 _SETTLED: Final = 200.0  # times the mean; over a longer time that is not worked out
-_QUEUE: Final = 0.001  # a share of time that is told
 TO_TARGET: Final = "among failures, time to loss"
 _UNTIL: Final = "until failures were noticed, repaired or swapped, and work went on"
 
@@ -139,15 +138,11 @@ def _of_one(result: "Result", strategy: str) -> str:
             f"{costs and f'{costs}, all workers together'}."
         )
     lives = result.values(strategy, "goodput")
-    its, it_is = "its time", "it is"
-    if scenario.strategy(strategy).lives_apart:
-        its, it_is = "the time of its workers", "they are"
-        costs = costs and f"{costs}, of one worker's time"
     worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
     return (
         f"Over {long(scenario.failures.horizon)}, {who} keeps "
-        f"{plus_minus(of['goodput'], 100, '%')} of {its}{worst if len(set(lives)) > 1 else ''}"
-        f"{f': {rest}' if rest else ''}; {it_is} interrupted {_times(often)}{costs}."
+        f"{plus_minus(of['goodput'], 100, '%')} of its time{worst if len(set(lives)) > 1 else ''}"
+        f"{f': {rest}' if rest else ''}; it is interrupted {_times(often)}{costs}."
     )
 
 
@@ -193,8 +188,7 @@ def notes(result: "Result") -> Iterator[str]:
     if saved is not None and saved.every == "optimal":
         rounds, of = dict[str, float](), ""
         if not in_run(failures):
-            saves = {one.label for one in result.scenario.strategies if not one.lives_apart}
-            traces = {name: result.trace(name) for name in result.compared if name in saves}
+            traces = {name: result.trace(name) for name in result.compared}
             rounds = {name: round_of(result.scenario, one) for name, one in traces.items()}
             of = " of work"
         whole = ", in whole rounds" * (of != "" and all(rounds.values()))
@@ -211,7 +205,6 @@ def notes(result: "Result") -> Iterator[str]:
             "While hosts are missing, updates are made of fewer examples: the examples/s kept "
             "account for that, the losses are those of a job that has all its hosts."
         )
-    yield from _as_with_all(result)
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
     if drawn:
         names = " and ".join(one.mention for one in drawn)
@@ -220,18 +213,6 @@ def notes(result: "Result") -> Iterator[str]:
             f"The life of {names} is approximate: its {_drawn(result, drawn)} "
             f"independently from the {few:,} that were simulated in each replication."
         )
-
-
-def _as_with_all(result: "Result") -> Iterator[str]:
-    """What is left out of lives of workers that would be faster without those that are missing."""
-    for one in result.scenario.strategies:
-        queue = result.estimate(one.label, "share_queue").mean if one.lives_apart else 0.0
-        if queue > _QUEUE:
-            yield (
-                f"While workers of {one.mention} are missing, the steps of the others are taken to "
-                f"be as long as with all running; {digits(100 * queue)} % of their time is "
-                "queueing, and in reality they would be spared some of it."
-            )
 
 
 def _beyond(failures: RandomFailures) -> Iterator[str]:

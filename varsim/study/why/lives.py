@@ -90,9 +90,7 @@ def _changes(
     """
     failures, checkpoint, recovery = rules
     inside = bool(in_run(failures))
-    if scenario.strategies[0].lives_apart:
-        pass  # nothing is ever rolled back
-    elif checkpoint is None:
+    if checkpoint is None:
         if failures.memoryless and not inside and recovery.policy == "restart":
             every = Checkpoint(every="optimal", write=60.0)
             yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
