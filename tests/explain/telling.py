@@ -1,12 +1,13 @@
 """Scenarios of variables to be told, made from a few lines."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
+from tests.reports import told
 from varsim.cluster.program import ProgramTrace, run_program
-from varsim.report.explain.look import Look, looks
-from varsim.report.explain.words import sentence
 from varsim.scenario.loading import load_text
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.experiment import Program
 from varsim.study.program.rows import Row, rows_of
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
@@ -72,14 +73,9 @@ def rows(made: VariablesScenario, mode: int = 0) -> list[Row]:
     return [row for row in rows_of(made, traced(made, mode)) if row.step]
 
 
-def rows_and_looks(made: VariablesScenario) -> tuple[list[Row], Mapping[str, Look]]:
-    """What is told of its first mode, and what is known of its variables."""
-    told = rows_of(made, traced(made))
-    return told, looks(made, made.all_modes[0], told)
-
-
 def sentences(made: VariablesScenario, mode: int = 0) -> list[str]:
     """What is said of one of its modes, without the creation of the variables."""
-    told = rows_of(made, traced(made, mode))
-    there: dict[str, Look] = dict(looks(made, made.all_modes[mode], told))
-    return [sentence(row, there) for row in told if row.step]
+    story = Program(made).explain(modes=[made.all_modes[mode]], steps=made.program.steps)
+    (table,) = told(story).tables
+    steps = [index for index, row in enumerate(table) if re.match("steps? ", row[""])]
+    return [row["what happens"] for row in table[steps[0] :] if len(row) > 1]

@@ -1,17 +1,16 @@
 """Every number in a sentence is one of the run, and every formula holds as it is printed."""
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 
-from tests.explain.telling import acting, rows, sentences, traced
-from tests.explain.test_explain_words import MOVE, OUTSIDE, WRITES
-from varsim.report.explain.look import looks
-from varsim.report.explain.words import sentence
+from tests.explain.telling import acting, rows, sentences
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.rows import Row, rows_of
+
+WRITES = ["assign, value: [3, 1, 2]", "add, value: [3, 1, 2]", "sub, value: 1"]
+MOVE = "moving_average, momentum: 0.9, value: [3, 1, 2]"
+OUTSIDE = ["read", "save", "restore"]
 
 
 def everything() -> list[tuple[str, VariablesScenario]]:
@@ -51,16 +50,11 @@ def exactly(terms: str) -> Fraction:
     return value
 
 
-def spoken(row: Row, made: VariablesScenario, told: Sequence[Row]) -> str:
-    return sentence(row, looks(made, made.all_modes[0], told))
-
-
 @pytest.mark.parametrize(("name", "made"), everything(), ids=lambda value: str(value)[:40])
 class TestEveryNumberIsTrue:
     def test_formulas_hold_to_the_digit(self, name: str, made: VariablesScenario) -> None:
-        told = rows_of(made, traced(made))
-        for row in told:
-            for left, right in FORMULA.findall(spoken(row, made, told)):
+        for text in sentences(made):
+            for left, right in FORMULA.findall(text):
                 assert exactly(left) == exactly(right), (left, right)
 
     def test_what_is_read_was_seen(self, name: str, made: VariablesScenario) -> None:

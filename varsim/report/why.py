@@ -147,7 +147,8 @@ def notes(why: "Why") -> list[str]:
     )
     large = filter(None, [misfit(why.scenario)])
     told = [words.looked_at(why), *large]
-    gains = {account.label: account.gain("overlap") for account in why.accounts}
+    moving = (account for account in why.accounts if not account.stuck)
+    gains = {account.label: account.gain("overlap") for account in moving}
     faster = {label: one.speedup.mean for label, one in gains.items() if one is not None}
     return [first, *told, *without_overlap(why.scenario, faster), *cautions(why.scenario)]
 
