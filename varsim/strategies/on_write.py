@@ -12,7 +12,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import AllReduce
-from varsim.cluster.flat.reducing import Reducing, Summing
+from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep
 from varsim.cluster.memory import Memory, replica_memory
@@ -38,7 +38,6 @@ _NOT_OF_PUSH_PULL: Final = (
 _COVERED: Final = {
     *("kind", "name", "on", "optimizer", "collective", "ranks_per_group", "segment_size"),
     *("overlap", "bucketing", "bucket_size", "first_bucket_size", "micro_batches"),
-    "drop_compute",
 }
 
 
@@ -358,14 +357,11 @@ class OnWrite(Strategy):
                 "gradient whose worker dies in its backward pass could not be taken back"
             )
 
-    def rules(self, cluster: Cluster) -> Reducing | Summing | None:
+    def rules(self, cluster: Cluster) -> Reducing | None:
         """See Strategy; whatever else may be said of it than this is not covered."""
-        if not self.says_only(_COVERED) or self.by_layers:
+        if not self.says_only(_COVERED) or self.by_layers or self.uses_servers:
             return None
-        batches = (self._micro_batches, self.overlaps, self.drop_compute)
-        if self.uses_servers:
-            return Summing(*batches)
-        return Reducing(self._choice, self._bucketing, *batches)
+        return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
 
     def start(self, job: Job) -> None:
         drop = self.drop_compute

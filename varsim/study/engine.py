@@ -3,30 +3,18 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
-from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import NotCoveredError, keep_memory
-from varsim.cluster.flat.choice import (
-    can_compile,
-    expected,
-    in_arrays,
-    uncovered,
-    weight,
-    worth_compiling,
-)
+from varsim.cluster.flat.choice import can_compile, expected, uncovered, weight, worth_compiling
 from varsim.cluster.flat.local import LocalRun
 from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.reduced import ReducedRun
-from varsim.cluster.flat.reducing import AnyRules, Reading, Summing
+from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.rules import ENGINE, Rules
 from varsim.cluster.flat.run import FlatRun
-from varsim.cluster.flat.served import ServedRun
-from varsim.cluster.flat.summed import SummedRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.values.workload import Workload
 
 Engine: TypeAlias = Literal["auto", "simpy", "fast"]
 
@@ -55,10 +43,11 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
 
 def machine_code_saves(scenario: Scenario, strategy: Strategy) -> float:
     """What a gradient costs SimPy that machine code can make (`weight`); 0 if it cannot."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
     if rules is None or reason_against(scenario, strategy):
         return 0.0
-    return weight(*_asked(scenario, strategy, rules))
+    return weight(cluster, rules)
 
 
 def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
@@ -71,31 +60,21 @@ def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bo
     return not reason_against(scenario, strategy) and is_worth_it(scenario, strategy, among)
 
 
-def makes_in_arrays(scenario: Scenario, strategy: Strategy) -> bool:
-    """Whether that engine makes the runs of a strategy, and without machine code."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
-    if rules is None or isinstance(rules, Rules) or not picks_fast(scenario, strategy):
-        return False
-    return in_arrays(*_asked(scenario, strategy, rules))
-
-
 def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """The same of a strategy, if its runs are for that engine."""
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
     if chosen() == "simpy" or rules is None:
         return False
-    asked = _asked(scenario, strategy, rules)
-    if in_arrays(*asked):
+    if not isinstance(rules, Rules):
         return True
     if not can_compile():
         return False
     if chosen() == "fast":
         return True
-    _, workload, _, workers = asked
-    gradients = expected(scenario.stop_of(strategy), rules, workload, workers)
-    gain = weight(*asked)
-    return gain > 0 and max(gradients * gain, among) >= worth_compiling(rules)
+    gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
+    gain = weight(cluster, rules)
+    return gain > 0 and max(gradients * gain, among) >= worth_compiling()
 
 
 def fast_trace(
@@ -128,24 +107,13 @@ def flat_run(
     interpreted: bool = False,
 ) -> FlatRun | MirroredRun | LocalRun:
     """A run by the engine for times alone; see FlatRun."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
     assert rules is not None
-    cluster, workload, _, workers = asked = _asked(scenario, strategy, rules)
     keep_memory()
-    stop, seed = scenario.stop_of(strategy), scenario.seed
+    workload, stop, seed = scenario.workload_of(strategy), scenario.stop_of(strategy), scenario.seed
+    workers = strategy.workers(cluster)
     start = Start(cluster, workload, stop, seed, replication, workers, events)
     if isinstance(rules, Rules):
-        return ServedRun(start, rules, interpreted=interpreted)
-    if isinstance(rules, Summing):
-        return SummedRun(start, rules, interpreted=interpreted)
-    if in_arrays(*asked):
-        return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)
-    return ReducedRun(start, rules, interpreted=interpreted)
-
-
-def _asked(
-    scenario: Scenario, strategy: Strategy, rules: AnyRules
-) -> tuple[Cluster, Workload, AnyRules, int]:
-    """What `choice` is asked about: the cluster, what is trained, the rules, how many workers."""
-    cluster = scenario.cluster_of(strategy)
-    return cluster, scenario.workload_of(strategy), rules, strategy.workers(cluster)
+        return FlatRun(start, rules, interpreted=interpreted)
+    return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)

@@ -1,9 +1,9 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on all networks, and so where servers add gradients up; of
-all-reduces (`uncovered` says why not). The trace is equal to that of the engine on SimPy in every
-field, `heap_events` included.
+say their `rules`: with servers, on all networks; of all-reduces, where
+their recurrence holds (`uncovered` says why not).
+The trace is equal to that of the engine on SimPy in every field, `heap_events` included.
 Whatever it does not know how to end (a deadlock, times beyond 64 bits) raises NotCoveredError, and
 is run on SimPy.
 
@@ -41,17 +41,6 @@ order, and that is the rule for whoever changes one of them:
    went, then the next is expected. What arrives last lets its worker go on by an event. Who is
    called off leaves its flows to themselves.
 
-10. A message of an all-reduce puts in two events as it sets off: it has passed its links, and has
-   arrived; on fair links it is a flow, and puts in the latter when it has passed them (one that
-   crosses no link puts in that it has, first). At another
-   pace than that of its links, each puts in one for when that is, if later; one that takes time to
-   be added, one for that. Who is done with an all-reduce puts in its own.
-11. Who sends pieces of a gradient to servers that add them up puts in one event for each moment at
-    which some are ready, as it begins to compute the last micro-batch, then one for the end of
-    that. Where adding a piece takes a server time, each puts in one for the end of it. A piece, or
-    its sum, is a message; the next of its connection sets off once it has passed. What comes last
-    to a sum has it set off to each worker, by rank; who has all sums puts in one.
-
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
 of gradients that have ended, then pairs, in the order in which things happen (spans, steps,
@@ -60,8 +49,8 @@ and all is packed. The heap holds (time, priority and number, what): what is a k
 for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`, `sharing`, `hub`, `mesh`; per strategy
-`asynchronous`, `bounded`, `accumulators`, `cutoff`; of all-reduces `replicas`, with a loop of its
-own, `walk` and `sums`) take what they need of (m, reals, log, heap), in this order, and are written
+`asynchronous`, `bounded`, `accumulators`, `cutoff`) take what
+they need of (m, reals, log, heap), in this order, and are written
 in the part of Python that numba compiles: integers, indices, no objects, nothing that allocates;
 and no circles of calls, whose machine code cannot be kept. `compiled` makes it; tests interpret
 them. The loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees
@@ -75,12 +64,10 @@ rule for links is another `links.hand_over`, with what `network` lays out for it
 **All-reduces** (`mirrored`) need none of this, and no machine code. Nobody is done with one before
 all have entered it, so that between two of them all workers' times are a few operations on arrays
 (`strides`), and their all-reduce is the recurrence there is (`reductions`). Only the last two
-steps are made event by event (`closing`). Where messages meet, and where micro-batches are dropped,
-each event is served (`replicas`): messages go over links by the rules of `walk`, or the ends of an
-all-reduce are asked of the recurrence as all have joined.
+steps are made event by event (`closing`). Where messages meet, where micro-batches are dropped, and
+where servers add gradients up, SimPy makes the run.
 
 Workers with copies of their own (`local`, `last_round`) are in arrays, too, as they do not wait for
 another from one read to the next; what rank 0 sends to all of them then goes message by message, on
-a clock of its own (`broadcasts`). Where messages of the all-reduces that read them need their links
-one by one, each event is served, as above.
+a clock of its own (`broadcasts`).
 """

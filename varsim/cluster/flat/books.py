@@ -98,11 +98,6 @@ def apply(m: Ints, log: Ints, gradient: int) -> None:
 
 def end(m: Ints, log: Ints, gradient: int) -> None:
     """A gradient has been applied, or dropped, for every variable."""
-    end_at(m, log, gradient, m[at.STEP])
-
-
-def end_at(m: Ints, log: Ints, gradient: int, step: int) -> None:
-    """The same of a copy to which so many updates were made."""
     applied = m[gradient + at.PARTS_APPLIED]
     if applied:
         m[at.AGGREGATED] += 1
@@ -112,7 +107,7 @@ def end_at(m: Ints, log: Ints, gradient: int, step: int) -> None:
     else:
         m[gradient + at.OUTCOME] = _PARTLY if applied else _DROPPED
     m[gradient + at.APPLIED] = m[at.NOW]
-    m[gradient + at.APPLIED_STEP] = step
+    m[gradient + at.APPLIED_STEP] = m[at.STEP]
     place, column = m[at.ENDED], m[at.MOST_ENDED]
     m[at.ENDED] = place + 1
     for field in range(at.FIELDS):

@@ -29,23 +29,17 @@ from varsim.cluster.flat import (
     layout,
     links,
     mesh,
-    replicas,
     sharing,
-    sums,
-    walk,
     worker,
 )
 
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
-_REDUCING: Final = (walk, sums, replicas)
-_MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *_REDUCING, decoding)
+_MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, decoding)
 # What is called from outside, and so kept in the cache.
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (
     core.advance,
-    replicas.reduce_on,
-    replicas.let_end,
     decoding.by_worker,
     decoding.decode,
 )
@@ -143,9 +137,9 @@ def unmade() -> tuple[type[Exception], ...]:
 
 
 @cache
-def is_made(name: str) -> bool:
-    """Whether the machine code of a function is in the cache."""
-    return any(cache_directory().rglob(f"*.{name}-*.nbi"))
+def is_made() -> bool:
+    """Whether the machine code of the loop is in the cache."""
+    return any(cache_directory().rglob(f"*.{core.advance.__name__}-*.nbi"))
 
 
 @cache

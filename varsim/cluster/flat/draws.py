@@ -80,8 +80,7 @@ class ComputeTimes:
         """Draw more for the workers that have few draws left."""
         workers, kept = records(m), self._kept
         draws = workers[:, at.DRAWS]
-        few = min(kept // 2, kept // 8 + int(m[at.MICRO_BATCHES]))
-        short = draws - workers[:, at.DRAWN] < few
+        short = draws - workers[:, at.DRAWN] < kept // 8
         for first_draw in np.unique(draws[short]).tolist():
             ranks = np.flatnonzero(short & (draws == first_draw))
             first = int(workers[0, at.TIMES] + first_draw // kept % 2 * m[at.PLANE])

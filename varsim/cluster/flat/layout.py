@@ -57,19 +57,7 @@ Floats: TypeAlias = list[float]
     FREE_FLOW,
     FREE_HUB,
     FREE_GROUP,
-    FREE_MESSAGE,
-    BUCKET,  # the next that is all-reduced
-    JOINED,  # how many replicas have; all: its ends are asked for
-    WALK,  # the members of it; 0 until the first one joins
-    WALK_BEFORE,  # those of the one before
-    MOVED_AT,  # when all had joined the latest (ns)
-    APPLIED_BY,  # replicas that have applied the mean of an even step, and of an odd one
-    APPLIED_ODD,
-    COMPUTED_BY,  # when all that compute will have (ns)
-    MESSAGES_SENT,
-    SENDING_TIME,  # of all replicas (ns), and the part of it in which they compute
-    HIDDEN_TIME,
-) = range(56)
+) = range(44)
 # Scalars that do not.
 (
     STRATEGY,
@@ -136,30 +124,8 @@ Floats: TypeAlias = list[float]
     TOLD,
     DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
-    MICRO_BATCHES,  # of a step
-    PASSED_OVER,  # how many of them may be
-    THRESHOLD,  # ns after which the rest of them is
-    BREAKS_OFF,  # whether one is broken off then
-    OVERLAPS,  # whether buckets are reduced as they are ready
-    SHARES,  # in `reals`: of a computation after which each is
-    BUCKETS,  # how many
-    PLANS,  # a record of each
-    PACE,  # in `reals`: the share of their pace at which messages go beside computation; 0: all
-    WALKS,  # members of two, one after the other, each of all replicas
-    SEND_SIZE,
-    RECORDS_SENDS,
-    FORESEEN,  # whether it is known when a reduction ends as all have joined it
-    READ_EVERY,  # steps from one read of all copies to the next; 0: they are mirrored
-    WRITES_BACK,  # whether copies become what was read
-    PIECES,  # that servers add up: of how many workers each is in its sum; 0: there are none
-    PIECE_COUNT,
-    PUSHES,  # sends of each worker and piece, and of each piece and worker
-    PULLS,
-    SENDS_EARLY,  # whether they are pushed as they are ready
-    PIECE_QUEUES,  # the first queue of each piece's server, and the one after its last
-    PIECES_BY,  # pieces that are ready, of each bucket and those before
     SCALARS,
-) = range(56, 143)
+) = range(44, 109)
 
 # A worker.
 (
@@ -196,46 +162,6 @@ Floats: TypeAlias = list[float]
     TRANSFER,  # over fair links, that it waits for
     WORKER_SIZE,
 ) = range(32)
-
-# What a replica has besides, at the address that is OWN of those that read from servers: ns that
-# its copy takes to be updated; micro-batches left of its step, and when it gives them up (ns);
-# gradients of an even step and of an odd one that it has offered, lists through their rows, and the
-# last; which bucket it is at, whether its stream waits for that, for what, and is done with all;
-# whether its worker waits for the stream; when it joined a reduction that not all have, else -1;
-# updates that a copy of its own contains; and when each bucket is ready (ns).
-REPLICA = OWN
-UPDATE, BATCHES_LEFT, DEADLINE, OFFERED, _, LAST_OFFERED, AT_BUCKET = range(7)
-STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, JOINED_AT, CONTAINED, MOMENTS = range(7, 14)
-SUMS_LEFT = CONTAINED  # of pieces, that servers add up
-# How a bucket is all-reduced: for each rank where its sends begin and end, and its receipts; the
-# overhead at the end of it (ns).
-RANKS_SENDS, PLAN_OVERHEAD, PLAN = range(3)
-FIRST_SEND, AFTER_SENDS, RECEIPTS_OF, OF_RANK = range(4)
-# What a rank sends (plan.Send); its size in `reals`; of its links how many, the latency of all
-# (ns), the overhead on the first (ns), and on which of them it is relayed (bits); then these links,
-# each with how long it is held (ns).
-TIMES_SENT, TARGET_RANK, NEEDS, NEEDS_MORE, TURN, PLAIN, ADDING = range(7)
-SEND_REALS, CROSSED, SEND_LATENCY, AHEAD, RELAYED_ON, SEND = range(7, 13)
-# The same of a piece that a worker pushes, or pulls: the next in line of its connection; its
-# number; one more than the rank that pulls it (0: it is pushed); its connection, which has the
-# first and the last of its line, and the first is on the links.
-NEXT_SEND_IN_LINE, PIECE, PULLER, CONNECTION_OF_SEND = range(4)
-FIRST_IN_LINE, LAST_IN_LINE, SENDER = range(3)
-# A first-come link: when it is free (ns), messages, and what has passed it and was relayed, in
-# `reals`.
-FREE_AT, PASSED_BY, PASSED_REALS, PLAIN_LINK = range(4)
-# A member of a walk (walk._Member): its worker, the first member; where it is in its sends, where
-# they end, and how often it has sent that; messages that it is sent, that are here, that it
-# received; whether it sends, has entered; members that could send to it (a list, each with its
-# turn, -1 if it is in none), messages not yet added (a list by turn), the same rank in the walk
-# after this one.
-OF_WORKER, FIRST_MEMBER, NEXT_SEND, END_OF_SENDS, SENT_SO_FAR, RECEIPTS, HERE, RECEIVED = range(8)
-OCCUPIED, ENTERED_WALK, FIRST_WAITER, NEXT_WAITER, WAITS_FOR_TURN = range(8, 13)
-FIRST_UNADDED, LAST_UNADDED, LATER, MEMBER = range(13, 17)
-# A message, after the next one: who sends it, as which of its sends, in which turn of the target;
-# when it set off and until when all compute (ns), its number while it is on its links; when it
-# begins to pass each (ns).
-(_, SENT_BY, SENT_AS, TURN_OF, SET_OFF, SLOW_UNTIL, NTH_MESSAGE, PASSING) = range(8)
 
 # A batch of messages, its hops and messages; a link is the address of when it is free, or
 # -1 - n for the n-th of the worker's own.
@@ -288,11 +214,6 @@ HANDLED, HANDLED_ALONE, BUSY = range(3)
 # Codes of the log, beside those of spans: global_step rises; an evaluation: when, at which step,
 # after how many parts; a batch sent again by this worker before it was through: when it started.
 STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
-# A bucket was sent beside computation: from when, to when, and the code of a span.
-SENT = -6
-# Updates that a copy did not contain as it was begun with.
-STALENESS = -7
-
 # Kinds of events, each for a worker, which may be called off the first ones,
 (
     STARTS,
@@ -322,30 +243,8 @@ STALENESS = -7
     ALL_IS_THERE,
     TIME_IS_UP,
     CLOCK_ENDS,
-    # Of replicas: what they take part in has ended for one, with its overhead; its copy is updated;
-    # its stream starts, a bucket is ready, all are reduced, the stream is gone; it has computed.
-    REDUCED,
-    REDUCED_AT_LAST,
-    COPY_UPDATED,
-    STREAM_STARTS,
-    BUCKET_READY,
-    STREAM_ENDS,
-    STREAM_GONE,
-    CAUGHT_UP,
-    # A message has passed its links, and at the pace it has; has arrived; is added by its target.
-    MESSAGE_PASSES,
-    MESSAGE_LEAVES,
-    MESSAGE_ARRIVES,
-    MESSAGE_COMES,
-    MESSAGE_ADDED,
-    # Replicas have met, but for the last to come, which has gone on.
-    ALL_HAVE_MET,
-    # Pieces of a worker's gradient are ready; one is in its sum; a worker has all sums.
-    PIECES_READY,
-    PIECE_ADDED,
-    SUMS_THERE,
-) = range(43)
-BITS = 6  # an event is whom it is for, and its kind in so many bits
+) = range(26)
+BITS = 5  # an event is whom it is for, and its kind in so many bits
 KINDS = (1 << BITS) - 1
 
 # The order of events of one instant: a priority, and the number in which they were put in.
@@ -357,11 +256,11 @@ AT_LAST = 3 << 52
 FOREVER = 1 << 62
 
 # Why the loop is left.
-OVER, DRY, FULL, STANDSTILL, CROWDED, ASKS_FOR_ENDS = range(1, 7)
+OVER, DRY, FULL, STANDSTILL, CROWDED = range(1, 6)
 
 # What stopped a run.
 BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)
 REASONS: Final = ("", "time", "global_steps", "examples", "events")
 
 # Who waits for whom.
-ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP, MIRRORED = range(6)
+ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP = range(5)

@@ -1,8 +1,7 @@
-"""What a strategy of collectives says of itself to the engine for times alone."""
+"""What a strategy of all-reduces says of itself to the engine for times alone."""
 
 from typing import NamedTuple, TypeAlias
 
-from varsim.cluster.accumulation import DropCompute
 from varsim.cluster.buckets import Bucketing
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.flat.rules import Rules
@@ -12,25 +11,13 @@ class Reducing(NamedTuple):
     """Gradients of so many micro-batches are added up, and all-reduced among all workers.
 
     `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
-    pass, as they are ready. `drop`: when the rest of the micro-batches is given up.
+    pass, as they are ready.
     """
 
     choice: Choice
     bucketing: Bucketing | None = None
     micro_batches: int = 1
     overlap: bool = False
-    drop: DropCompute | None = None
-
-
-class Summing(NamedTuple):
-    """Gradients of so many micro-batches are added up, and those of all workers by servers.
-
-    Parts of tensors are pushed, summed and pulled (PushPull). `overlap`, `drop`: as of Reducing.
-    """
-
-    micro_batches: int = 1
-    overlap: bool = False
-    drop: DropCompute | None = None
 
 
 class Reading(NamedTuple):
@@ -46,4 +33,4 @@ class Reading(NamedTuple):
     broadcasts: bool
 
 
-AnyRules: TypeAlias = Rules | Reducing | Summing | Reading
+AnyRules: TypeAlias = Rules | Reducing | Reading

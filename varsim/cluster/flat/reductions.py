@@ -29,8 +29,7 @@ class Reductions:
 
     `ready`: shares of the backward pass after which each is, where it is reduced meanwhile.
     `number`: of vectors; `overheads` (ns) of each; `shares` of a gradient's computation after which
-    each is ready, where it is reduced meanwhile. `reason_against`: why no recurrence says when;
-    `idle`: a worker alone, which sends nothing.
+    each is ready, where it is reduced meanwhile. `idle`: a worker alone, which sends nothing.
     """
 
     def __init__(
@@ -49,8 +48,8 @@ class Reductions:
         self.overheads = [one.overhead for one in rounds]
         self.shares = shares_of_compute(cluster, ready)
         self.pace = cluster.overlap_pace if ready else None
-        self.reason_against = _reason_against(cluster.network, self.plans[0])
         self.idle = self.plans[0].idle
+        needs_messages(cluster.network, self.plans[0])  # makes all links, used or not
         self._pace = Slowed(0, 1.0)  # of the latest
         self._recurrence = Recurrence(self.plans[0])
 
@@ -104,29 +103,26 @@ def of_gradients(
     return Reductions(cluster, workload, workers, vectors, ready)
 
 
-def foretold(
-    cluster: Cluster, workload: Workload, workers: int, rules: Reducing | Reading
-) -> tuple[str, int]:
-    """Why no recurrence says when its all-reduces end, as `reason_against`; messages, about."""
+def foretold(cluster: Cluster, workload: Workload, workers: int, rules: Reducing | Reading) -> str:
+    """Why no recurrence says when its all-reduces end; empty if one does."""
     if isinstance(rules, Reading):
-        choice, sizes = Choice("ring"), [workload.size()]
+        choice, size = Choice("ring"), workload.size()
     else:
-        choice = rules.choice
-        sizes = [bucket.size for bucket in ready_buckets(workload, rules.bucketing)]
-    asked = (cluster.network, workers, choice, sizes[0])
+        choice, size = rules.choice, ready_buckets(workload, rules.bucketing)[0].size
+    asked = (cluster.network, workers, choice, size)
     try:
-        reason, messages = _foretold(*asked)
+        return _foretold(*asked)
     except TypeError:  # somebody else's network, that has no hash
-        reason, messages = _foretold.__wrapped__(*asked)
-    return reason, messages * len(sizes)
+        return _foretold.__wrapped__(*asked)
 
 
 @lru_cache(maxsize=64)
-def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> tuple[str, int]:
+def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> str:
     vector = Vector(choice.schedule(workers, size), size)
     plan = Plan(vector.schedule, size, _paths(network(Clock(), topology), workers, vector))
-    messages = sum(rounds * len(transfers) for rounds, transfers in vector.schedule.patterns)
-    return _reason_against(topology, plan), messages
+    if needs_messages(topology, plan):
+        return "messages of its collective meet on links, or slow links"
+    return ""
 
 
 def of_copies(cluster: Cluster, workload: Workload, workers: int) -> Reductions:
@@ -152,12 +148,6 @@ def carried(used: Network, end: int) -> tuple[list[LinkRow], float]:
 def _paths(used: Network, workers: int, vector: Vector) -> Paths:
     places = [used.routing.worker(rank) for rank in range(workers)]
     return links_between(used, places, around=vector.schedule.around)
-
-
-def _reason_against(topology: Topology, plan: Plan) -> str:
-    if needs_messages(topology, plan):
-        return "messages of its collective meet on links, or slow links"
-    return ""
 
 
 def _work_at(pace: Slowed, times: Times) -> Times:

@@ -1,8 +1,7 @@
 """One run of one strategy in flat memory: laid out, carried on to its end, made a trace of."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,13 +11,22 @@ from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start
-from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
+from varsim.cluster.flat.building import (
+    Building,
+    NotCoveredError,
+    check_sums,
+    enlarged,
+    records,
+)
 from varsim.cluster.flat.choice import NEVER, expected
 from varsim.cluster.flat.compiled import INTERPRETED, Code, compiled, unmade
+from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.draws import ComputeTimes
+from varsim.cluster.flat.network import FlatNetwork
+from varsim.cluster.flat.queues import FlatQueues
 from varsim.cluster.flat.record import ROOM, Reader, Record
-from varsim.cluster.flat.reducing import AnyRules
-from varsim.cluster.rows import BLOCK, Rows
+from varsim.cluster.flat.rules import Rules
+from varsim.cluster.rows import BLOCK
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import (
@@ -28,7 +36,6 @@ from varsim.cluster.trace import (
     LinkRow,
     Outcome,
     Phase,
-    Span,
     Trace,
     code_of,
 )
@@ -41,21 +48,28 @@ Event: TypeAlias = tuple[int, int, int]  # time, order, what
 # Pairs in the log for each gradient, about; gradients after which it is read, at the latest.
 _IN_LOG: Final = 7
 _MOST_KEPT: Final = 500_000
-# Transfers over fair links, or messages, of all workers.
+# Transfers over fair links of all workers.
 _MOST_TRANSFERS: Final = 1_000_000
 # What machine code does until signals are handled and other threads run: at most about 0.1 s.
 _SLICE: Final = 500_000
+_KINDS: Final = {
+    "asynchronous": at.ASYNCHRONOUS,
+    "locking": at.LOCKING,
+    "bounded": at.BOUNDED,
+    "accumulators": at.SYNCHRONOUS,
+    "cutoff": at.BACKUP,
+}
 
 
-class FlatRun(ABC):
-    """A run in flat memory; see `varsim.cluster.flat`.
+class FlatRun:
+    """A run of a strategy with parameter servers, in flat memory; see `varsim.cluster.flat`.
 
     `events`: it ends, by "events", once so many have been put on the heap. `interpreted`: by
     Python, which takes longer than SimPy. NotCoveredError of what deadlocks, takes
     longer than the clock counts, or cannot be compiled.
     """
 
-    def __init__(self, start: Start, rules: AnyRules, *, interpreted: bool = False) -> None:
+    def __init__(self, start: Start, rules: Rules, *, interpreted: bool = False) -> None:
         cluster, workload, stop, seed, replication, workers, events = start
         self._cluster, self._workload, self._stop = cluster, workload, stop
         self._workers, self._replication = workers, replication
@@ -71,23 +85,13 @@ class FlatRun(ABC):
         self._in_log = 0  # gradients after which it is read, about
         self._reals: Any
         self._heap: Any
-        self._advance: Callable[..., None]  # the loop of its events
-        self._transfers = 1  # there is room for, or messages, of a worker
-        self._has_chief = False  # beside its workers
+        self._rules, self._fair = rules, cluster.network.sharing == "fair"
+        # Of a worker there is room for; who is called off leaves its own behind, on fair links.
+        self._transfers = 2 if rules.kind == "cutoff" else 1
+        self._has_chief = rules.kind == "accumulators"  # beside its workers
+        self._network = FlatNetwork(cluster, workload, workers, self._trained)
         self._parts = 1  # in which a worker sends, at most
-        self._written = 0  # pairs of the log, for what a worker sends
-
-    @abstractmethod
-    def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
-        """Lay out who waits for whom, and over which links."""
-
-    @abstractmethod
-    def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
-        """What every link has carried by the end of the run (ns), and `Trace.sent`."""
-
-    @abstractmethod
-    def _see_to(self, code: Code) -> None:
-        """See to what the loop cannot do by itself, whenever it is left."""
+        self._queues: FlatQueues
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -103,13 +107,12 @@ class FlatRun(ABC):
 
     def _carried_on(self, code: Code, label: str, record: bool) -> Trace:
         self._lay_out()
-        self._m[at.RECORDS_SENDS] = record and self._replication == 0
         rows = Record(self._workers)
         reader = Reader(code, rows, self._workers)
         while True:
             self._m[at.PATIENCE] = _SLICE
-            code[self._advance](self._m, self._reals, self._log, self._heap)
-            self._see_to(code)
+            code[advance](self._m, self._reals, self._log, self._heap)
+            self._queues.draws.refill(self._m, self._reals)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == 0:
                 continue
@@ -163,6 +166,33 @@ class FlatRun(ABC):
         self._lay_out_rules(building, workers, reals)
         self._times.lay_out(building, workers)
         self._begin(building, workers, reals)
+
+    def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
+        """Lay out who waits for whom, and over which links."""
+        self._queues = FlatQueues(self._cluster, self._workload, self._trained, *self._drawn_from)
+        m, number, variables = building.scalars, self._workers, len(self._trained)
+        m[at.STRATEGY] = _KINDS[self._rules.kind]
+        m[at.RING], m[at.KEPT] = building.room(number), building.room(number * variables)
+        m[at.THERE], m[at.ORDER] = building.room(variables), building.add(range(variables))
+        m[at.ACCUMULATORS] = building.room(variables * at.ACCUMULATOR)
+        m[at.NEEDED], m[at.TOKENS] = self._rules.needed, self._rules.tokens
+        m[at.HEAD_LEFT] = max(0, self._rules.first)
+        m[at.BOUND], m[at.KEEPS] = min(self._rules.bound, NEVER), self._rules.keeps
+        m[at.SLOWEST_COUNT] = number
+        m[at.ROW] = at.NEXT + variables * (self._rules.kind == "accumulators")
+        self._queues.lay_out(building, reals)
+        m[at.CONFIRMS] = self._rules.kind in ("asynchronous", "bounded", "cutoff")
+        m[at.AT_ONCE] = m[at.THREADS] and self._rules.kind != "locking"
+        sent = self._network.lay_out(building)
+        workers[:, [at.OWN, at.PULL, at.PUSH]] = sent[:, :3]
+        hops = np.cumsum(sent[:, 3:])
+        starts = building.room(int(hops[-1])) + np.concatenate(([0], hops[:-1]))
+        workers[:, [at.PULL_STARTS, at.PUSH_STARTS]] = starts.reshape(-1, 2)
+        self._queues.draws.lay_out(building, reals)
+        check_sums(building.largest * max([1.0, *reals]) * number * variables)
+        if self._fair:
+            self._network.lay_out_fairly(building, workers, reals, self._transfers)
+            self._parts = self._transfers * self._network.most_parts
 
     def _begin(self, building: Building, workers: Ints, reals: list[float]) -> None:
         """All memory, and the heap, at time 0."""
@@ -277,7 +307,7 @@ class FlatRun(ABC):
 
     def _most_written(self) -> int:
         """Pairs of the log that are written, at most, before a full one is left."""
-        return (self._workers + 2) * (18 + self._written)
+        return (self._workers + 2) * (18 + 2 * self._network.most_hops)
 
     def _most_ended(self) -> int:
         """Gradients that end, at most, before a full log is left."""
@@ -290,7 +320,6 @@ class FlatRun(ABC):
         open_ = np.asarray(self._m[m[at.ROWS] : m[at.NEW_ROW]], dtype=np.int64).reshape(-1, row)
         open_ = open_[(open_[:, at.WORKER] >= 0) & (open_[:, at.HAS_ENDED] == 0)]
         begun = len(rows.gradient_rows) + len(open_)
-        number = self._workers
         assert begun == (workers[:, at.ITERATION] + 1).sum(), "a gradient was lost"
         pending = open_[open_[:, at.COMPUTED_AT] <= end]
         pending = pending[np.argsort(pending[:, at.COUNT]), : at.FIELDS]
@@ -298,7 +327,6 @@ class FlatRun(ABC):
         pending[:, at.OUTCOME] = Outcome.PENDING
         rows.take_gradients(pending.T)
         links, sent = self._carried(workers, marks, end)
-        sends, unseen = _sends(marks), m[at.SENDING_TIME] and not m[at.HIDDEN_TIME]
         return Trace(
             strategy=label,
             replication=self._replication,
@@ -312,16 +340,20 @@ class FlatRun(ABC):
             gradient_rows=rows.gradient_rows,
             evaluations=self._evaluations(m, marks, end),
             steps=steps,
-            copy_staleness=marks[marks[:, 1] == at.STALENESS, 0],
+            copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
-            sending=m[at.SENDING_TIME],
-            hidden=m[at.HIDDEN_TIME],
-            send_rows=(Rows(len(Span._fields)) if unseen else sends).by(0, number),
             heap_events=m[at.NUMBER],
             gradients_evaluated=m[at.EVALUATED],
             gradients_aggregated=m[at.AGGREGATED],
         )
+
+    def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
+        """What every link has carried by the end of the run (ns), and `Trace.sent`."""
+        if self._fair:
+            return self._network.carried_fairly(self._m, self._reals, end)
+        again = _sent_again(marks) if self._rules.kind == "cutoff" else {}
+        return self._network.carried(self._m, workers, again, end)
 
     def _waits(self, end: int) -> Ints:
         """What is written last of those that wait at the end (n, 2)."""
@@ -345,17 +377,21 @@ class FlatRun(ABC):
         ]
 
 
-def _sends(marks: Ints) -> Rows:
-    """What was sent beside computation, with the fields of Span; see `layout.SENT`."""
-    begun, ends, codes = marks[marks[:, 1] == at.SENT, 0].reshape(-1, 3).T
-    ranks, numbers = codes >> RANK_BITS, codes & (1 << RANK_BITS) - 1
-    phases, iterations = numbers & (1 << PHASE_BITS) - 1, (numbers >> PHASE_BITS) - 1
-    return Rows.of(np.stack((ranks, phases, begun, ends, iterations), axis=1))
+def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
+    """When batches started that were sent again too soon: by rank, and whether pushed."""
+    found: dict[tuple[int, int], list[int]] = {}
+    starts: list[int] = []
+    for value, code in marks[marks[:, 1] < at.LOOKS].tolist():
+        if code == at.STARTED:
+            starts.append(value)
+        else:
+            starts = found.setdefault((value, code - at.AGAIN), [])
+    return found
 
 
-def _room(cluster: Cluster, workload: Workload, stop: Stop, rules: AnyRules, workers: int) -> int:
+def _room(cluster: Cluster, workload: Workload, stop: Stop, rules: Rules, workers: int) -> int:
     """How many gradients there is room for at first: about as many as it takes."""
-    known = expected(stop, rules, workload, workers)
+    known = expected(stop, rules, workload)
     if stop.time is None:
         return known
     each = max(cluster.compute_distribution(workload).expectation(), 1e-9)

@@ -57,7 +57,7 @@ def compute(
     m: Ints, reals: Floats, log: Ints, heap: Ints, w: int, start: int, read_at: int, read_step: int
 ) -> None:
     """It computes a gradient from a moment on, of what it read at another."""
-    end = end_of(m, reals, w, start, next_work(m, w, 0))
+    end = end_of(m, reals, w, start, next_work(m, w))
     gradient = begin_gradient(m, w, start, end, read_at, read_step)
     if m[at.STRATEGY] < at.SYNCHRONOUS:
         leave_for_later(m, gradient)
@@ -73,11 +73,11 @@ def leave_for_later(m: Ints, gradient: int) -> None:
     m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
 
 
-def next_work(m: Ints, w: int, more: int) -> int:
-    """A worker's next compute time (ns); it may pass over so many more before it is seen to."""
+def next_work(m: Ints, w: int) -> int:
+    """A worker's next compute time (ns)."""
     draw = m[w + at.DRAWN]
     m[w + at.DRAWN] = draw + 1
-    if draw + 1 + more >= m[w + at.DRAWS] and m[at.HALT] == 0:
+    if draw + 1 >= m[w + at.DRAWS] and m[at.HALT] == 0:
         m[at.HALT] = at.DRY
     place = m[w + at.TIMES] + (draw & m[at.WITHIN])
     if draw & (m[at.WITHIN] + 1):  # of every other block
