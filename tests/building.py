@@ -1,6 +1,7 @@
 """Small scenarios for tests, and what to read off their traces."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
+from varsim.cluster.rows import Rows
 from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.cluster.worker import Read, Worker
@@ -191,6 +193,19 @@ def assert_same(one: Trace, other: Trace, but: Sequence[str] = ()) -> None:
             assert np.array(a).tobytes() == np.array(b).tobytes(), field
         else:
             assert a == b, field
+
+
+def assert_same_run(one: Trace, other: Trace) -> None:
+    """What two engines made of a run is the same, whatever the order of rows of one moment."""
+    of_simpy = "heap_events", "gradients_evaluated", "hand_overs"
+    assert_same(*map(_in_order, (one, other)), but=of_simpy)
+
+
+def _in_order(trace: Trace) -> Trace:
+    """A trace with gradients by worker and iteration, and staleness from the least on."""
+    rows = trace.gradients[np.lexsort((trace.gradients[:, 1], trace.gradients[:, 0]))]
+    staleness = np.sort(trace.copy_staleness)
+    return replace(trace, gradient_rows=Rows.of(rows), copy_staleness=staleness)
 
 
 class Model:

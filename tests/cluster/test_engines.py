@@ -1,4 +1,4 @@
-"""The engine for times alone gives the traces of that on SimPy, in every field."""
+"""The engine for times alone makes the gradients, updates and spans that SimPy makes."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.building import assert_same
+from tests.building import assert_same_run
 from tests.oracle import drawing as servers
 from tests.properties import drawing as anything
 from varsim.cluster.flat.building import NotCoveredError
@@ -158,17 +158,17 @@ def left_often(every: int | None) -> Iterator[None]:
         yield
 
 
-def compare(run: Run, events: int | None, every: int | None, interpreted: bool = True) -> bool:
+def compare(run: Run, every: int | None, interpreted: bool = True) -> bool:
     """Make a run on both engines; whether it is one that both can make."""
     assert run.strategy is not None
     strategy = run.scenario.strategies[run.strategy]
     if reason_against(run.scenario, strategy):
         return False
     with left_often(every):
-        expected = run_one(run, events=events)
-        made = flat_run(run.scenario, strategy, run.replication, events, interpreted=interpreted)
+        expected = run_one(run)
+        made = flat_run(run.scenario, strategy, run.replication, interpreted=interpreted)
         try:
-            assert_same(made.trace(strategy.label), expected, but=("hand_overs",))
+            assert_same_run(made.trace(strategy.label), expected)
         except NotCoveredError as error:
             return expected.stopped_by == "deadlock" and not error
     return True
@@ -184,10 +184,10 @@ def differential(examples: int, interpreted: bool, derandomize: bool) -> None:
         database=None,
         suppress_health_check=[*HealthCheck],
     )
-    @given(runs(), st.none() | st.integers(1, 300), st.sampled_from([None, 1, 7, 1000]))
-    def same(run: Run, events: int | None, every: int | None) -> None:
+    @given(runs(), st.sampled_from([None, 1, 7, 1000]))
+    def same(run: Run, every: int | None) -> None:
         nonlocal both
-        both += compare(run, events, every, interpreted)
+        both += compare(run, every, interpreted)
 
     same()
     assert both > 0.6 * examples
@@ -215,7 +215,7 @@ def test_ten_thousand_others_are_the_same(interpreted: bool) -> None:
 def test_many_draws_are_the_same(strategy: dict[str, Any]) -> None:
     """One worker is so fast that it needs many blocks of them, and the log is often read."""
     fast = {"compute": LAW, "slow_workers": ({"rank": 2, "factor": 0.1},)}
-    assert compare(Run(tied(strategy, {"global_steps": 400}, **fast), 0, 0), None, 1000)
+    assert compare(Run(tied(strategy, {"global_steps": 400}, **fast), 0, 0), 1000)
 
 
 def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,23 +250,17 @@ def test_a_setting_that_is_new_is_not_covered() -> None:
 
 
 def test_what_it_cannot_make_is_left_to_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that stands still, events whose order only a heap knows."""
-    back = {"read_every": 8, "aggregation": "only_first_replica", "write_back": True}
+    """A run that stands still."""
     stuck = {"replicas_to_aggregate": 8, "total_num_replicas": 7, "initial_tokens": 1}
-    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({"kind": "sync_replicas", **stuck}, {}),
-        ({"kind": "on_read", **back}, {"network": {"kind": "star", "latency": MS}}),
-    ]
+    run = Run(tied({"kind": "sync_replicas", **stuck}, {"global_steps": 20}), 0, 0)
     monkeypatch.setattr("varsim.cluster.flat.run.compiled", lambda: INTERPRETED)
-    for strategy, cluster in cases:
-        run = Run(tied(strategy, {"global_steps": 20}, **cluster), 0, 0)
-        with pytest.raises(NotCoveredError):
-            flat_run(run.scenario, run.scenario.strategies[0], 0).trace("it")
-        traces = []
-        for engine in ("simpy", "fast"):
-            monkeypatch.setenv(ENGINE, engine)
-            traces.append(run_one(run))
-        assert_same(*traces)
+    with pytest.raises(NotCoveredError):
+        flat_run(run.scenario, run.scenario.strategies[0], 0).trace("it")
+    traces = []
+    for engine in ("simpy", "fast"):
+        monkeypatch.setenv(ENGINE, engine)
+        traces.append(run_one(run))
+    assert_same_run(*traces)
 
 
 def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +301,7 @@ def test_where_machine_code_cannot_be_made_simpy_makes_the_run(
 
     monkeypatch.setenv(ENGINE, "fast")
     monkeypatch.setattr("varsim.cluster.flat.run.compiled", refused)
-    assert_same(run_one(run), expected)
+    assert_same_run(run_one(run), expected)
 
 
 def test_ctrl_c_while_numba_is_imported_is_no_failure_of_the_run(
@@ -336,7 +330,8 @@ def test_a_signal_does_not_wait_for_the_end_of_machine_code() -> None:
     stop = {"global_steps": 500_000}
     scenario = tied({"kind": "none"}, stop, workers=64, compute=LAW, network=fair, **SERVERS[3])
     made = flat_run(scenario, scenario.strategies[0], 0)
-    flat_run(scenario, scenario.strategies[0], 0, 100).trace("machine code is there")
+    few = tied({"kind": "none"}, {"global_steps": 9}, workers=64, network=fair, **SERVERS[3])
+    flat_run(few, few.strategies[0], 0).trace("machine code is there")
     before = signal.signal(signal.SIGALRM, interrupted)
     try:
         begun = time.monotonic()

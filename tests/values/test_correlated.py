@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from tests.building import assert_same, example, run, scenario
+from tests.building import assert_same_run, example, run, scenario
 from tests.statistical import assert_mean, harmonic, step_times
 from varsim.study.engine import flat_run, reason_against
 from varsim.study.simulation import Run, run_one
@@ -118,8 +118,8 @@ def test_both_engines_draw_the_same(kind: str, law: dict[str, Any]) -> None:
     (strategy,) = made.strategies
 
     assert not reason_against(made, strategy)
-    found = flat_run(made, strategy, 0, None, interpreted=True).trace(strategy.label)
-    assert_same(found, run_one(Run(made, 0, 0)))
+    found = flat_run(made, strategy, 0, interpreted=True).trace(strategy.label)
+    assert_same_run(found, run_one(Run(made, 0, 0)))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,10 @@ MOST_GROUPS: Final = 64
 class FairShare:
     """Flows that share links max-min fairly over whole routes.
 
-    Latency is the caller's. Without `hubs` all flows go to the mesh: the same times to the
-    nanosecond, only slower.
+    Latency is the caller's. Without `hubs` all flows go to the mesh, only slower: the same rates,
+    worked out in another order. So times differ by rounding, in a plan of some flows by no ns; but
+    where workers that wait for nobody crowd a server, each meeting about doubles the difference: of
+    16 workers it was milliseconds after 20 steps.
     """
 
     def __init__(self, clock: Clock, hubs: bool = True) -> None:

@@ -338,9 +338,10 @@ class Trace:
     steps: NDArray[np.int64]  # when each update was made
     copy_staleness: NDArray[np.int64]
     links: list[LinkRow]
-    heap_events: int
-    gradients_evaluated: int
     gradients_aggregated: int
+    # Of a run that SimPy made: events put on its heap, and gradients worked out.
+    heap_events: int = 0
+    gradients_evaluated: int = 0
     standstill: Standstill | None = None  # of a run that was stopped by "deadlock"
     # Bytes from machine to machine, each counted once; nan where an old file does not say.
     sent: float = math.nan

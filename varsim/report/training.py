@@ -280,13 +280,11 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "stopped_by": trace.stopped_by,
         "standstill": trace.standstill and trace.standstill._asdict(),
         "global_step": trace.global_step,
-        "heap_events": trace.heap_events,
         "sent_bytes": trace.sent,
         **({} if trace.rolled_back is None else {"rolled_back": trace.rolled_back.tolist()}),
         **({} if trace.in_vain is None else {"in_vain": trace.in_vain.tolist()}),
         **({"model_lost": True} if trace.model_lost else {}),
         **({"sending_ns": trace.sending, "hidden_ns": trace.hidden} if trace.sending else {}),
-        "gradients_evaluated": trace.gradients_evaluated,
         "gradients_aggregated": trace.gradients_aggregated,
         "copy_staleness": {"values": values.tolist(), "counts": counts.tolist()},
         "links": {

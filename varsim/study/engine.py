@@ -81,18 +81,17 @@ def fast_trace(
     scenario: Scenario,
     strategy: Strategy,
     replication: int,
-    events: int | None,
     record: bool,
     among: float,
 ) -> Trace | None:
     """The trace of a run by the engine for times alone; None if it is one for SimPy.
 
-    `events`: it ends once so many have been put on the heap. `among`: see `picks_fast`.
+    `among`: see `picks_fast`.
     """
     if not picks_fast(scenario, strategy, among):
         return None
     try:
-        made = flat_run(scenario, strategy, replication, events)
+        made = flat_run(scenario, strategy, replication)
         return made.trace(strategy.label, record=record)
     except NotCoveredError:
         return None
@@ -102,7 +101,6 @@ def flat_run(
     scenario: Scenario,
     strategy: Strategy,
     replication: int,
-    events: int | None = None,
     *,
     interpreted: bool = False,
 ) -> FlatRun | MirroredRun | LocalRun:
@@ -113,7 +111,7 @@ def flat_run(
     keep_memory()
     workload, stop, seed = scenario.workload_of(strategy), scenario.stop_of(strategy), scenario.seed
     workers = strategy.workers(cluster)
-    start = Start(cluster, workload, stop, seed, replication, workers, events)
+    start = Start(cluster, workload, stop, seed, replication, workers)
     if isinstance(rules, Rules):
         return FlatRun(start, rules, interpreted=interpreted)
     return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)

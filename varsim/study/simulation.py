@@ -175,13 +175,13 @@ def run_one(
 ) -> Trace:
     """One run, from start to stop rule; `lazy` and `record` as in Job.
 
-    `events`: it ends once so many have been put on the heap, and nothing is made of what it showed.
-    `among`: see `picks_fast`.
+    `events`: it ends once so many have been put on the heap of SimPy, which makes it then, and
+    nothing is made of what it showed. `among`: see `picks_fast`.
     """
     trace = None
-    if lazy and run.strategy is not None:
+    if lazy and events is None and run.strategy is not None:
         strategy = run.scenario.strategies[run.strategy]
-        trace = fast_trace(run.scenario, strategy, run.replication, events, record, among)
+        trace = fast_trace(run.scenario, strategy, run.replication, record, among)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
     return (

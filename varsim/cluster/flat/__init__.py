@@ -1,16 +1,19 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on all networks; of all-reduces, where
-their recurrence holds (`uncovered` says why not).
-The trace is equal to that of the engine on SimPy in every field, `heap_events` included.
-Whatever it does not know how to end (a deadlock, times beyond 64 bits) raises NotCoveredError, and
-is run on SimPy.
+say their `rules`: with servers, on all networks; of all-reduces, where their recurrence holds
+(`uncovered` says why not). All else SimPy makes, and whatever this engine does not know how to end
+(a deadlock, times beyond 64 bits: NotCoveredError).
 
-**The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
-starts of processes first, then everything else, the time limit last; numbers are given in the order
-in which events are put in. So it is enough that the same things put in the same events in the same
-order, and that is the rule for whoever changes one of them:
+**The contract.** The same gradients (by worker and iteration), updates, spans, evaluations and
+bytes on links as on SimPy, to the nanosecond. In which order rows of one moment are written, and
+how many events it takes, may differ. On fair links the last bit of a rate can make it another run
+(`cluster.fair`); there the same floats are worked out in the same order, which need not stay so.
+
+With servers (all-reduces: see below) there is a heap of events here, too, served by (time,
+priority, number): starts of processes first, then everything else, the time limit last; numbers are
+given in the order in which events are put in. Who comes first of those who come at one moment is
+the same where the same things put in their events in the same order:
 
 1. A worker that reads puts in one event, when it will have computed: the end of a transfer on
    first-come links is known when it begins. A worker whose own time is ahead of the clock (it is
@@ -26,15 +29,9 @@ order, and that is the rule for whoever changes one of them:
    one for the end of it, and so does each worker that has to wait for that.
 4. Who is called off a step goes on at once, within the event that ended it, and what it waited for
    is off the heap (here: its event is passed over).
-5. An event is served to its end, also when the run is over by then; what it puts in is counted.
+5. An event is served to its end, also when the run is over by then.
 6. Random numbers are those of the same streams, in the same order for each worker and server.
-7. A worker puts in one event for the end of each micro-batch, for its overhead after a reduction,
-   and for the update of its copy, where these take time. The last to enter a reduction puts in one
-   for each rank's end of it, by rank. What is reduced meanwhile is so by a stream, whose start is
-   an event of its own (urgent, put in before that of the worker's having computed), as are each
-   bucket's being ready, if later, and two at its end: it is done, and it is gone.
-8. Who comes last to a meeting goes on at once, and puts in one event for all others.
-9. On fair links (`sharing`) who reads or pushes starts a flow for each server; where messages have
+7. On fair links (`sharing`) who reads or pushes starts a flow for each server; where messages have
    an overhead, one for that and one for the message, for each of them in turn. When one may pass a
    mark sooner than was expected, that puts in an event; there those that do put in one each for
    their arrival, in the order of their start, the rates of the mesh are set anew, if flows came or
@@ -49,25 +46,26 @@ and all is packed. The heap holds (time, priority and number, what): what is a k
 for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`, `sharing`, `hub`, `mesh`; per strategy
-`asynchronous`, `bounded`, `accumulators`, `cutoff`) take what
-they need of (m, reals, log, heap), in this order, and are written
-in the part of Python that numba compiles: integers, indices, no objects, nothing that allocates;
-and no circles of calls, whose machine code cannot be kept. `compiled` makes it; tests interpret
-them. The loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees
-to, and goes on; and after so much work (PATIENCE), as signals and other threads wait while machine
-code runs. Where more transfers than expected are left behind (CROWDED), the run begins anew.
+`asynchronous`, `bounded`, `accumulators`, `cutoff`) take what they need of (m, reals, log, heap),
+in this order, and are written in the part of Python that numba compiles: integers, indices, no
+objects, nothing that allocates; and no circles of calls, whose machine code cannot be kept.
+`compiled` makes it; tests interpret them. The loop (`core.advance`) is left for more draws (DRY) or
+more room (FULL), which `run` sees to, and goes on; and after so much work (PATIENCE), as signals
+and other threads wait while machine code runs. Where more transfers than expected are left behind
+(CROWDED), the run begins anew.
 
 **A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
 `core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another
 rule for links is another `links.hand_over`, with what `network` lays out for it.
 
 **All-reduces** (`mirrored`) need none of this, and no machine code. Nobody is done with one before
-all have entered it, so that between two of them all workers' times are a few operations on arrays
-(`strides`), and their all-reduce is the recurrence there is (`reductions`). Only the last two
-steps are made event by event (`closing`). Where messages meet, where micro-batches are dropped, and
-where servers add gradients up, SimPy makes the run.
+all have entered it, so that between two of them all workers' times are a few operations on arrays,
+and their all-reduce is the recurrence there is (`reductions`). What is under way at the end is cut
+there. Where messages meet, where micro-batches are dropped, and where servers add gradients up,
+SimPy makes the run.
 
-Workers with copies of their own (`local`, `last_round`) are in arrays, too, as they do not wait for
-another from one read to the next; what rank 0 sends to all of them then goes message by message, on
-a clock of its own (`broadcasts`).
+Workers with copies of their own (`local`) are in arrays, too, as they do not wait for another from
+one read to the next; what rank 0 sends to all of them then goes message by message, on a clock of
+its own (`broadcasts`). Of what happens at one moment what was begun first comes first, then the
+order in which they went on from their latest meeting decides.
 """

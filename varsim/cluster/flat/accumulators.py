@@ -43,9 +43,6 @@ def serve(m: Ints, log: Ints, heap: Ints, inside: int, item: int) -> None:
     m[inside + at.TAKE] = m[inside + at.INSIDE] = 0
     m[inside + at.TAKE_STEP] += 1
     for _ in range(number):
-        if m[gradient + at.IS_EVALUATED] < 0:
-            m[gradient + at.IS_EVALUATED] = 0
-            m[at.EVALUATED] += 1
         after = m[gradient + at.NEXT + item]
         apply(m, log, gradient)
         gradient = after

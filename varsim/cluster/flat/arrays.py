@@ -19,11 +19,10 @@ from varsim.values.workload import Workload
 
 # Ends of spans that are recorded at once.
 TOGETHER: Final = 1 << 20
-_AS_EVER: Final = [(0, 1.0)]
 
 
 class Start(NamedTuple):
-    """What a run begins with; `events`: it ends once so many more have been put on the heap."""
+    """What a run begins with."""
 
     cluster: Cluster
     workload: Workload
@@ -31,33 +30,16 @@ class Start(NamedTuple):
     seed: int
     replication: int
     workers: int
-    events: int | None
-
-
-class Limits(NamedTuple):
-    """When a run is over, unless it is before; `numbers`: of events."""
-
-    steps: int
-    by: str  # which rule says so
-    time: int | None
-    numbers: int
 
 
 class Workers:
     """Workers of a run: `number` of them, that begin at `down` (ns).
 
-    `updates`: ns that each one's copy takes to be updated; `slow`: the ranks of those that are
-    slow at times. `together`: iterations that may be looked at once more.
+    `updates`: ns that each one's copy takes to be updated.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        number: int,
-        seed: int,
-        replication: int,
-        together: int,
+        self, cluster: Cluster, workload: Workload, number: int, seed: int, replication: int
     ) -> None:
         self.number = number
         self.updates = update_times(cluster, number)
@@ -66,29 +48,23 @@ class Workers:
             raise NotCoveredError("some workers update their copies in no time")
         found = {rank: found for rank, found in _slowness(cluster, number) if len(found) > 1}
         self._windows: dict[int, list[tuple[int, float]]] = found
-        self.slow = list(self._windows)
         self.down = cluster.set_up
         self._times = ComputeTimes(cluster, workload, number, seed, replication)
-        self._blocks: dict[int, Times] = {}
-        self._kept = 2 + together // BLOCK
+        self._block, self._drawn = -1, np.empty((0, number), dtype=np.int64)
 
     def work(self, iteration: int) -> Times:
-        """Compute times of all in an iteration (ns)."""
+        """Compute times of all in an iteration (ns); iterations come in order."""
         block = iteration // BLOCK
-        if block not in self._blocks:
-            self._blocks[block] = np.ascontiguousarray(self._times.of_all(block).T)
-            self._blocks.pop(block - self._kept, None)
-        times: Times = self._blocks[block][iteration % BLOCK]
+        if block != self._block:
+            self._block = block
+            self._drawn = np.ascontiguousarray(self._times.of_all(block).T)
+        times: Times = self._drawn[iteration % BLOCK]
         return times
-
-    def end(self, rank: int, start: int, work: int) -> int:
-        """When so much work of a worker ends that starts then (ns)."""
-        return end_of(self._windows.get(rank, _AS_EVER), start, work)
 
     def slow_down(self, ends: Times, starts: Times, work: Times) -> None:
         """The ends of those that are slow at times."""
-        for rank in self.slow:
-            ends[rank] = self.end(rank, int(starts[rank]), int(work[rank]))
+        for rank, found in self._windows.items():
+            ends[rank] = end_of(found, int(starts[rank]), int(work[rank]))
 
 
 def update_times(cluster: Cluster, workers: int) -> Times:

@@ -10,25 +10,6 @@ from varsim.cluster.trace import Phase
 _WRITE = int(Phase.WRITE)
 
 
-def work_out_ahead(m: Ints, gradient: int) -> None:
-    """Count a gradient as worked out, and with it others that will be needed for sure."""
-    if m[gradient + at.IS_EVALUATED] >= 0:
-        return
-    work_out(m, gradient)
-    left, ring = m[at.STACK] - 1, m[at.UNEVALUATED]
-    while left and m[ring + at.NEWER] != ring:
-        work_out(m, m[ring + at.NEWER])
-        left -= 1
-    m[at.EVALUATED] += m[at.STACK] - left
-
-
-def work_out(m: Ints, gradient: int) -> None:
-    """Take a gradient out of the ring of those that are not worked out."""
-    m[gradient + at.IS_EVALUATED] = 0
-    m[m[gradient + at.OLDER] + at.NEWER] = m[gradient + at.NEWER]
-    m[m[gradient + at.NEWER] + at.OLDER] = m[gradient + at.OLDER]
-
-
 def locked(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """A worker has the lock, and all variables are updated."""
     end = now = m[at.NOW]
@@ -56,7 +37,6 @@ def update_locked(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None
     """The update is seen, and the lock left to the next."""
     gradient = m[w + at.GRADIENT]
     span(m, log, w, m[at.NOW], _WRITE)
-    work_out_ahead(m, gradient)
     for _ in range(m[at.VARIABLES]):
         apply(m, log, gradient)
     count_step(m, log)

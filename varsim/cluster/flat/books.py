@@ -17,8 +17,6 @@ def put(m: Ints, heap: Ints, time: int, what: int, priority: int = at.NORMAL) ->
     """Put an event on the heap; its order."""
     number = m[at.NUMBER]
     m[at.NUMBER] = number + 1
-    if number == m[at.MOST_NUMBER]:
-        stop(m, at.BY_EVENTS)
     order = priority + number
     if m[at.HOLE]:  # in the place of the event that is being served
         m[at.HOLE] = 0

@@ -1,7 +1,6 @@
 """Servers that apply gradients by rank, and workers none of whom may be too far ahead."""
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.asynchronous import work_out_ahead
 from varsim.cluster.flat.books import apply, count_step, is_in_line, put
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.worker import compute, read
@@ -34,7 +33,6 @@ def take_in(m: Ints, log: Ints, heap: Ints) -> None:
             return
         gradient = m[place] // m[at.VARIABLES]
         rank = m[gradient]
-        work_out_ahead(m, gradient)
         apply(m, log, gradient)
         if m[gradient + at.PARTS_APPLIED] == m[at.VARIABLES]:
             count_step(m, log)

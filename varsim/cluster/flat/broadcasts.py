@@ -1,8 +1,7 @@
 """Broadcasts of worker 0's copy, message by message, in runs whose workers' times are in arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,20 +25,14 @@ _WRITE, _READ = 1, 3  # places in these
 
 
 class Sent(NamedTuple):
-    """Broadcast that was sent: when what each rank did ended (PHASES, ranks), the turn in which it
-    went on, and how many events there were.
-    """
+    """Broadcast: when what each rank did ended (PHASES, ranks), in which turn it went on."""
 
     ends: Times
     turns: Times
-    events: int
 
 
 class Broadcasts:
-    """Broadcasts of the model, one after another, on a clock and a network of their own.
-
-    Whatever else is to happen meanwhile may be put on that `clock`.
-    """
+    """Broadcasts of the model, one after another, on a clock and a network of their own."""
 
     def __init__(self, cluster: Cluster, workload: Workload, workers: int) -> None:
         self.cluster, self.clock = cluster, Clock()
@@ -52,27 +45,27 @@ class Broadcasts:
         ]
         self._broadcast = Broadcast(self, workload.size())
 
-    def send(self, now: int, arrivals: Sequence[int]) -> Sent:
-        """Send one when all have met (ns), the last of whom goes on before the others."""
-        *others, last = arrivals
+    def send(self, now: int, end: int | None = None) -> Sent:
+        """Send one when all have met (ns), the last of whom goes on before the others.
+
+        `end`: when it is broken off (ns); who has not gone on by then comes last.
+        """
         order = list[int]()
-        self.clock.time, self.clock.numbers = now, count()
-        for rank in (last, *others):
-            self.take_part(rank, order.append)
+        self.clock.time, self.clock.stopped = now, False
+        if end is not None:
+            self.clock.call_last(end, self.clock.stop)
+        for worker in (self.workers[-1], *self.workers[:-1]):
+            worker.goes_on()
+            self._spans[worker.rank].clear()
+            done = partial(order.append, worker.rank)
+            _Part(self.clock, self._broadcast.take_part(worker), done).go_on()
         self.clock.run_until_stopped()
-        turns = np.empty(len(order), dtype=np.int64)
+        turns = np.full(len(self.workers), len(order))
         turns[order] = np.arange(len(order))
-        ends = np.stack([self.ends(rank, now) for rank in range(len(order))], axis=1)
-        return Sent(ends, turns, self.clock.heap_events)
+        ends = [self._ends(worker.rank, now) for worker in self.workers]
+        return Sent(np.stack(ends, axis=1), turns)
 
-    def take_part(self, rank: int, done: Callable[[int], None]) -> None:
-        """A rank has met the others and takes part from now on; `done(rank)` when it goes on."""
-        worker = self.workers[rank]
-        worker.goes_on()
-        self._spans[rank].clear()
-        _Part(self.clock, self._broadcast.take_part(worker), partial(done, rank)).go_on()
-
-    def ends(self, rank: int, begun: int) -> Times:
+    def _ends(self, rank: int, begun: int) -> Times:
         """When all ended that a rank has done since it took part (ns), by PHASES."""
         found, writes = np.full(len(PHASES), begun), 0
         for end, code in zip(self._spans[rank][::2], self._spans[rank][1::2], strict=True):
@@ -83,11 +76,6 @@ class Broadcasts:
                 place = _READ + ((code & (1 << RANK_BITS) - 1) >> PHASE_BITS)
             found[place:] = end
         return found
-
-    def close(self, rank: int, begun: int, end: int) -> Times:
-        """The same of a rank that does not go on before the end of the run (ns)."""
-        self.workers[rank].close(end)
-        return self.ends(rank, begun)
 
     def carried(self, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end (ns), and `Trace.sent`."""

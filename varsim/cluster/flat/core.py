@@ -6,7 +6,7 @@ tests interpret it, too.
 
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.accumulators import accumulate, count_update, hand_over_tokens, take, token
-from varsim.cluster.flat.asynchronous import commit, locked, update_locked, work_out_ahead
+from varsim.cluster.flat.asynchronous import commit, locked, update_locked
 from varsim.cluster.flat.books import (
     apply,
     close,
@@ -236,7 +236,6 @@ def receive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: 
     """What becomes of a part of a gradient that is there."""
     strategy = m[at.STRATEGY]
     if strategy == at.ASYNCHRONOUS:
-        work_out_ahead(m, gradient)
         apply(m, log, gradient)
         if m[gradient + at.PARTS_APPLIED] == m[at.VARIABLES]:
             count_step(m, log)

@@ -79,7 +79,6 @@ def end_step(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
     for place in range(m[at.NEEDED]):
         for _ in range(m[at.VARIABLES]):
             apply(m, log, m[m[at.KEPT] + place])
-    m[at.EVALUATED] += m[at.NEEDED]
     count_step(m, log)
     for place in range(m[at.NEEDED], left):
         end(m, log, m[m[at.KEPT] + place])

@@ -29,7 +29,6 @@ Floats: TypeAlias = list[float]
     LOG,  # used of the log
     ENDED,  # gradients in it that have ended
     AGGREGATED,
-    EVALUATED,
     NEXT_LOOK,  # examples applied
     HEAD_STEP,  # the oldest tokens: their step, and how many there are
     HEAD_LEFT,
@@ -57,22 +56,19 @@ Floats: TypeAlias = list[float]
     FREE_FLOW,
     FREE_HUB,
     FREE_GROUP,
-) = range(44)
+) = range(43)
 # Scalars that do not.
 (
     STRATEGY,
     VARIABLES,
     BATCH_SIZE,
     EVERY,  # examples from one evaluation to the next
-    STACK,  # gradients worked out together
     WITHIN,  # where a draw is within its block: a mask
     PLANE,  # from a block to the next one of compute times
     ROWS,  # of gradients in flight, which are the end of the memory
     ROW,  # integers in one
-    UNEVALUATED,  # a row: the first and last of a ring of those that are not worked out
     MOST_STEPS,  # stop rules; a large number: none
     MOST_EXAMPLES,
-    MOST_NUMBER,
     MOST_ENDED,  # gradients in the log: from a column of theirs to the next one
     LOG_ROOM,  # when used so far, there must be more room
     ENDED_ROOM,
@@ -125,7 +121,7 @@ Floats: TypeAlias = list[float]
     DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
     SCALARS,
-) = range(44, 109)
+) = range(43, 105)
 
 # A worker.
 (
@@ -204,9 +200,9 @@ TAKE_STEP, INSIDE, FIRST, LAST, TAKE, ACCUMULATOR = range(6)
 # free for another gradient when it has ended, and there are none. Its worker is -1 if it is free.
 (WORKER, NTH, READ_AT, READ_STEP, BEGUN_AT, COMPUTED_AT, ARRIVED) = range(7)
 (APPLIED, APPLIED_STEP, OUTCOME, PARTS_APPLIED, FIELDS) = range(7, 12)
-(COUNT, HAS_ENDED, LOOSE, OLDER, NEWER, NEXT) = range(FIELDS, FIELDS + 6)
-IS_EVALUATED, LABELLED, OPEN = APPLIED, APPLIED_STEP, OUTCOME
-# OLDER, NEWER: those not worked out that were begun before and after it; NEWER: the next free row.
+(COUNT, HAS_ENDED, LOOSE, NEWER, NEXT) = range(FIELDS, FIELDS + 5)
+LABELLED, OPEN = APPLIED_STEP, OUTCOME
+# NEWER: the next free row.
 # NEXT: for each variable, the next gradient inside its accumulator. Handling: when it is handled,
 # how long that takes alone, and when threads of each queue are free then.
 HANDLED, HANDLED_ALONE, BUSY = range(3)
@@ -259,8 +255,8 @@ FOREVER = 1 << 62
 OVER, DRY, FULL, STANDSTILL, CROWDED = range(1, 6)
 
 # What stopped a run.
-BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)
-REASONS: Final = ("", "time", "global_steps", "examples", "events")
+BY_TIME, BY_STEPS, BY_EXAMPLES = range(1, 4)
+REASONS: Final = ("", "time", "global_steps", "examples")
 
 # Who waits for whom.
 ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP = range(5)

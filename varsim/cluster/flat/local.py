@@ -1,8 +1,8 @@
 """One run whose workers have copies of their own that are read after every so many steps.
 
 From one meeting to the next no worker waits for another. So their times are a few operations on
-arrays, and who comes before whom follows from when everything that they did before happened. The
-last round is made event by event (`last_round`).
+arrays, and who comes before whom follows from these: of what happens at one moment first what was
+begun first, then by rank.
 """
 
 import math
@@ -10,21 +10,20 @@ from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
+from varsim.cluster.flat.arrays import TOGETHER, Spans, Start, Workers
 from varsim.cluster.flat.broadcasts import ITERATIONS, PHASES, Broadcasts
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
-from varsim.cluster.flat.last_round import LastRound, Meeting
 from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.reductions import carried, idle_network, of_copies
-from varsim.cluster.rows import BLOCK, Rows
-from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
-from varsim.values.gradient import EXAMPLES, STACK
+from varsim.cluster.rows import Rows
+from varsim.cluster.trace import EvaluationRow, GradientRow, LinkRow, Outcome, Phase, Trace
 
-# Events of rounds that are recorded at once.
+# Events of rounds that are put in order together.
 _MANY: Final = 1 << 14
 
 
@@ -32,23 +31,23 @@ class LocalRun:
     """A run in arrays; see `FlatRun`."""
 
     def __init__(self, start: Start, reading: Reading) -> None:
-        cluster, workload, stop, seed, replication, workers, events = start
+        cluster, workload, stop, seed, replication, workers = start
         if workers == 1:
             reading = reading._replace(moves=False, broadcasts=False)
         self._workload, self._reading, self._replication = workload, reading, replication
         self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
         self._cluster = cluster
         self._reductions = of_copies(cluster, workload, workers) if reading.moves else None
-        self._workers = Workers(cluster, workload, workers, seed, replication, reading.every)
+        self._workers = Workers(cluster, workload, workers, seed, replication)
         self._broadcasts: Broadcasts | None = None
         if reading.broadcasts:
             self._broadcasts = Broadcasts(cluster, workload, workers)
-        time = None if stop.time is None else round(stop.time * 1e9)
-        numbers = NEVER if events is None else workers + (time is not None) + events
-        self._limits = Limits(stop.global_steps or NEVER, "global_steps", time, numbers)
+        self._steps_limit = stop.global_steps or NEVER
         self._most = NEVER  # gradients
         if stop.examples is not None:
             self._most = -(-stop.examples // workload.batch_size)
+        # ns; when the run is over, as far as that is known.
+        self._end = END_OF_TIME if stop.time is None else min(round(stop.time * 1e9), END_OF_TIME)
 
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
@@ -62,97 +61,86 @@ class LocalRun:
         iterations += [step for step in range(reading.every) for _ in each]
         self._spans = Spans(workers, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
-        self._unrecorded: list[_Round] = []
-        self._arrivals: list[int] = []  # at the end of the latest that is recorded, in order
-        self._columns: list[Times] = []  # of gradients that are not yet in it
+        self._rounds: list[_Round] = []  # that are not yet put in order
         self._staleness: list[Times] = []
         self._steps: list[Times] = []
-        self._evaluations = [(0, 0, 0)]  # when, at which step, after how many gradients
-        meeting, is_over = self._go_on()
-        stack = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
-        last = LastRound(
-            *(workers, reading, self._reductions, self._broadcasts, self._limits, self._most),
-            *(stack, self._variables, meeting),
+        self._looks = [(0, 0, 0)]  # when, at which step, after how many gradients
+        self._made, self._stopped_by = 0, "time"
+        self._merges = reading.write_back and not reading.broadcasts
+        links, sent = self._go_on(len(moved))
+        steps, staleness = np.concatenate(self._steps), np.concatenate(self._staleness)
+        if self._looks[-1][1] != len(steps):
+            self._looks.append((self._end, len(steps), self._made))
+        batch = self._workload.batch_size
+        return Trace(
+            strategy=label,
+            replication=self._replication,
+            workers=workers.number,
+            variables=self._variables,
+            batch_size=batch,
+            end=self._end,
+            stopped_by=self._stopped_by,
+            global_step=len(steps),
+            span_rows=self._spans.rows(),
+            gradient_rows=self._gradients,
+            evaluations=[
+                EvaluationRow(time, step, made * batch, math.nan, math.nan, 0.0)
+                for time, step, made in self._looks
+            ],
+            steps=steps,
+            copy_staleness=staleness,
+            links=links,
+            sent=sent,
+            gradients_aggregated=self._made,
         )
-        if is_over:
-            last.stopped_by = self._limits.by
-        last.run()
-        return self._traced(label, last)
 
-    def _go_on(self) -> tuple[Meeting | None, bool]:
-        """Go on round by round as long as the run is not over before the next meeting.
-
-        Where from the rest is to be made, and whether the run is over then.
-        """
-        workers, every, limits = self._workers, self._reading.every, self._limits
-        number, reductions = workers.number, self._reductions
-        latest = END_OF_TIME if limits.time is None else min(limits.time, END_OF_TIME)
-        numbers = number + 1 + (limits.time is not None and limits.time > END_OF_TIME)
-        numbers += number * every * (1 + workers.update)
-        overhead = 0 if reductions is None else reductions.overheads[0]
-        each = number * (every * (1 + workers.update) + self._reading.moves + bool(overhead)) + 1
-        sent = None  # as every broadcast is: at a meeting the network is idle
-        if self._broadcasts is not None:
-            sent = Broadcasts(self._cluster, self._workload, number).send(0, range(number))
-        meeting, rows = None, list[Times]()
-        head = np.empty((0, number), dtype=np.int64)
-        begun, turns = np.full(number, workers.down), np.arange(number)
-        moved = np.empty((0, number), dtype=np.int64)
-        if self._reading.moves or sent is not None:
-            moved = np.tile(begun, (1 if sent is None else len(PHASES), 1))
+    def _go_on(self, moves: int) -> tuple[list[LinkRow], float]:
+        """Go on round by round until the run is over; what links have carried by then."""
+        workers, every, reductions = self._workers, self._reading.every, self._reductions
+        number, meeting, rows = workers.number, workers.down, list[Times]()
+        begun, turns = np.full(number, meeting), np.arange(number)
+        moved, sent = np.full((moves, number), meeting), None
+        if self._broadcasts is not None:  # as every one is: at a meeting the network is idle
+            sent = Broadcasts(self._cluster, self._workload, number).send(0)
         for step in count(0, every):
-            state = None if reductions is None else reductions.state()
-            if meeting is not None:
-                begun = np.full(number, meeting.now)
-                if sent is not None:
-                    moved, turns = meeting.now + sent.ends, sent.turns
-                    begun, head, numbers = moved[-1], moved[-1:], numbers + sent.events
-                elif reductions is None:
-                    turns = _turns(meeting.arrivals)
-                else:
-                    ends = reductions.ends(0, begun, meeting.now, 0)
-                    begun = ends + overhead
-                    head = np.array((ends, begun)[: 1 + bool(overhead)])
-                    moved = begun[np.newaxis]
             chain = self._compute(step, begun)
-            if sent is not None and meeting is not None and np.isin(chain, begun).any():
-                raise NotCoveredError("ranks begin at a moment at which others have computed")
             now = int(chain[-1].max())
-            most = number * (step + every)
             if chain.min() < 0:
                 raise NotCoveredError("its times are too long for sums of 64 bits")
-            over = self._most <= most or now > latest or numbers > limits.numbers
-            is_over = limits.steps <= step + every
-            if is_over and (limits.steps < step + every or (chain[-1] == now).sum() > 1):
-                over = True  # with events left that do not happen
-            if over:
-                if reductions is not None and state is not None:
-                    reductions.go_on_from(state)
-                is_over = False
+            self._rounds.append(_Round(step, begun, turns, chain))
+            rows.append(np.concatenate((np.full((1, number), meeting), moved, chain)))
+            if now > self._end or self._is_enough(step + every):
                 break
-            if self._unrecorded and len(self._unrecorded[0].head) != len(head):
+            if len(self._rounds) * chain.size > _MANY:
                 self._record_rounds()
-            self._unrecorded.append(_Round(step, begun, head, turns, chain))
-            # Where nothing is sent, who came first goes on first.
-            alone = reductions is None and sent is None
-            if alone or len(self._unrecorded) * chain.size > _MANY:
-                self._record_rounds()
-            if self._broadcasts is not None and meeting is not None:
-                self._broadcasts.send(meeting.now, range(number))
-            before = np.full(number, workers.down if meeting is None else meeting.now)
-            rows.append(np.concatenate((before[np.newaxis], moved, chain)))
             if len(rows) * rows[0].size > TOGETHER:
                 self._spans.record(np.array(rows), END_OF_TIME)
                 rows = []
-            meeting = Meeting(step + every, now, self._arrivals, numbers)
-            numbers += each
-            if is_over:
-                break
-        self._rows = rows
-        self._record_rounds()
-        if meeting is not None:
-            meeting = meeting._replace(arrivals=self._arrivals)
-        return meeting, is_over
+            meeting = now
+            begun = np.full(number, now)
+            if self._broadcasts is not None and sent is not None:
+                moved, turns = now + sent.ends, sent.turns
+                begun = moved[-1]
+                self._broadcasts.send(now, self._end)
+            elif reductions is not None:
+                begun = reductions.ends(0, begun, now, 0) + reductions.overheads[0]
+                moved = begun[np.newaxis]
+            else:  # the last one goes on before the others
+                before = chain[-2] if len(chain) > 1 else begun
+                arrivals = np.roll(np.lexsort((turns, before, chain[-1])), 1)
+                turns = np.argsort(arrivals)
+        self._record_rounds(last=True)
+        waits = np.full_like(rows[-1], END_OF_TIME)  # for the next meeting, those who have come
+        self._spans.record(np.array([*rows, waits]), self._end)
+        if self._broadcasts is not None:
+            return self._broadcasts.carried(self._end)
+        if reductions is not None:
+            return reductions.carried(0, [None] * number, self._end, 0)
+        return carried(idle_network(self._cluster, number), self._end)
+
+    def _is_enough(self, steps: int) -> bool:
+        """Whether so many steps of all are enough for some rule."""
+        return steps >= self._steps_limit or steps * self._workers.number >= self._most
 
     def _compute(self, step: int, begun: Times) -> Times:
         """When each has computed, and applied, each step of a round (events, ranks)."""
@@ -170,153 +158,91 @@ class LocalRun:
             begun = end
         return chain
 
-    def _record_rounds(self) -> None:
-        """Record what happens in the latest rounds, but for spans."""
-        rounds, self._unrecorded = self._unrecorded, []
+    def _record_rounds(self, *, last: bool = False) -> None:
+        """Put the latest rounds in order and record what happens in them, but for spans."""
+        rounds, self._rounds = self._rounds, []
         if not rounds:
             return
-        number, every = self._workers.number, self._reading.every
-        head, updates = len(rounds[0].head), 1 + self._workers.update
-        chains = np.array([one.chain for one in rounds])  # (rounds, events, ranks)
-        turns = np.array([one.turns for one in rounds])
-        places = order_of(np.concatenate(([one.head for one in rounds], chains), axis=1), turns)
-        ends, applied = places[:, head + updates - 1 :: updates], chains[:, updates - 1 :: updates]
-        begun = np.array([one.begun for one in rounds])
-        starts = np.concatenate((begun[:, np.newaxis], applied[:, :-1]), axis=1)
-        first = np.array([one.step for one in rounds])[:, np.newaxis, np.newaxis]
-        steps = first + np.arange(every)[:, np.newaxis]
+        number, updates = self._workers.number, 1 + self._workers.update
+        first, chains = rounds[0].step, np.array([one.chain for one in rounds])
+        begun = np.array([one.begun for one in rounds])[:, np.newaxis]
+        computed, applied = chains[:, ::updates], chains[:, updates - 1 :: updates]
+        starts = np.concatenate((begun, applied[:, :-1]), axis=1)
+        # Events: each begins a round, and applies each of its steps.
+        times = np.concatenate((begun, applied), axis=1)
+        before = computed if updates > 1 else starts
+        before = np.concatenate((np.full_like(begun, -1), before), axis=1)
+        turns = np.broadcast_to([[one.turns] for one in rounds], times.shape)
+        nth = np.broadcast_to(np.arange(len(rounds))[:, np.newaxis, np.newaxis], times.shape)
+        order = np.lexsort([key.ravel() for key in (turns, before, times, nth)])
+        is_end = np.ones(times.shape, dtype=np.int64)
+        is_end[:, 0] = 0
+        made, places = np.empty_like(times), np.empty_like(times)
+        made.put(order, first * number + np.cumsum(is_end.take(order)))
+        places.put(order, np.arange(len(order)))
+        steps = np.arange(first, first + len(rounds) * self._reading.every).reshape(
+            len(rounds), -1, 1
+        )
+        ends = len(order)  # places that are served
+        if last:
+            ends = self._end_in(times, places, made, first)
+        done, there = places[:, 1:] < ends, places[:, :-1] < ends
+        self._record_gradients(steps, starts, computed, applied, done)
+        counted = applied.max(axis=2).ravel()
+        self._steps.append(counted[(places[:, 1:].max(axis=2) < ends).ravel()])
+        self._made = int(made[:, 1:][done].max(initial=self._made))
+        own = np.arange(self._reading.every)[:, np.newaxis]
+        seen = steps[:, :1] * (number if self._merges else 1) + own
+        self._staleness.append((made[:, :-1] - seen)[there])
+        for one, (place, after) in zip(
+            rounds, zip(places[:, 0, 0].tolist(), made[:, 0, 0].tolist(), strict=True), strict=True
+        ):
+            if one.step and place < ends:
+                self._looks.append((int(one.begun[0]), one.step, after))
+
+    def _end_in(self, times: Times, places: Times, made: Times, first: int) -> int:
+        """End the run in the last of these rounds; how many places are served by then."""
+        count_at = places[:, 1:].max(axis=2).ravel()  # at which a step is counted
+        order = np.argsort(places, axis=None)
+        ends = int(np.count_nonzero(times <= self._end))
+        for step, place in enumerate(count_at.tolist(), first + 1):
+            time, after = times.take(order[place]), made.take(order[place])
+            is_last = step == self._steps_limit
+            if (is_last or after >= self._most) and time <= self._end:
+                self._end = int(time)
+                self._stopped_by = "global_steps" if is_last else "examples"
+                ends = place + 1
+                if ends == places.size and self._reductions is None and not self._broadcasts:
+                    # They have all met: the last one goes on at this moment, and reads.
+                    missed = after - (after if self._merges else step)
+                    self._staleness.append(np.array([missed]))
+                break
+        if self._end >= END_OF_TIME:
+            raise NotCoveredError("it lasts longer than the clock counts")
+        return ends
+
+    def _record_gradients(
+        self, steps: Times, starts: Times, computed: Times, applied: Times, done: NDArray[np.bool_]
+    ) -> None:
+        """Record the gradients that are computed by the end."""
         columns = (
-            *(np.arange(number), steps, starts, steps, starts, chains[:, ::updates]),
-            *(applied, applied, steps, Outcome.APPLIED, self._variables),
+            *(np.arange(self._workers.number), steps, starts, steps, starts, computed),
+            *(np.where(done, applied, -1), np.where(done, applied, -1), np.where(done, steps, -1)),
+            np.where(done, int(Outcome.APPLIED), int(Outcome.PENDING)),
+            np.where(done, self._variables, 0),
         )
         table = np.empty((len(columns), *applied.shape), dtype=np.int64)
         for place, column in enumerate(columns):
             table[place] = column
-        in_order = _order(ends).ravel()
-        self._columns.append(table.reshape(len(table), -1).take(in_order, axis=1))
-        if sum(columns.shape[1] for columns in self._columns) >= BLOCK:
-            self._keep_gradients()
-        self._arrivals = np.argsort(ends[-1, -1]).tolist()
-        self._steps.append(applied.max(axis=2).ravel())
-        # Copies are read as workers begin; first in the order of their turns, or as the head ends.
-        reads = places[:, head - 1 : head] if head else (turns - number)[:, np.newaxis]
-        reads = np.concatenate((reads, ends[:, :-1]), axis=1)
-        is_end = np.zeros((len(rounds), places[0].size), dtype=np.int64)
-        of_round = _rows(is_end)[:, np.newaxis]
-        is_end.put(ends + of_round, 1)
-        made = is_end.cumsum(axis=1).take(np.maximum(reads, 0) + of_round)
-        made = first * number + np.where(reads < 0, 0, made)
-        merged = self._reading.write_back and not self._reading.broadcasts
-        missed = made - first * (number if merged else 1) - np.arange(every)[:, np.newaxis]
-        self._staleness.append(missed.take(_order(reads)).ravel())
-        looks = zip(
-            begun[:, 0].tolist(), first.ravel().tolist(), made[:, 0, 0].tolist(), strict=True
-        )
-        self._evaluations += [look for look in looks if look[1]]
-
-    def _keep_gradients(self) -> None:
-        if self._columns:
-            self._gradients.append_columns(np.concatenate(self._columns, axis=1))
-        self._columns = []
-
-    def _traced(self, label: str, last: LastRound) -> Trace:
-        end, number = last.now, self._workers.number
-        waits = np.full_like(last.row, END_OF_TIME)  # for the next meeting, those who have come
-        self._spans.record(np.array([*self._rows, last.row, waits]), end)
-        rows = [*last.rows, *last.pending()]
-        self._columns += [np.array(rows, dtype=np.int64).T] if rows else []
-        self._keep_gradients()
-        steps = np.concatenate([*self._steps, np.array(last.steps, dtype=np.int64)])
-        staleness = np.concatenate([*self._staleness, np.array(last.staleness, dtype=np.int64)])
-        if self._broadcasts is not None:
-            links, sent = self._broadcasts.carried(end)
-        elif self._reductions is None:
-            links, sent = carried(idle_network(self._cluster, number), end)
-        else:
-            links, sent = self._reductions.carried(0, last.entries, end, 0)
-        batch = self._workload.batch_size
-        looks = self._evaluations + last.evaluations
-        if looks[-1][1] != last.global_step:
-            looks.append((end, last.global_step, last.made))
-        return Trace(
-            strategy=label,
-            replication=self._replication,
-            workers=number,
-            variables=self._variables,
-            batch_size=batch,
-            end=end,
-            stopped_by=last.stopped_by,
-            global_step=last.global_step,
-            span_rows=self._spans.rows(),
-            gradient_rows=self._gradients,
-            evaluations=[
-                EvaluationRow(time, step, made * batch, math.nan, math.nan, 0.0)
-                for time, step, made in looks
-            ],
-            steps=steps,
-            copy_staleness=staleness,
-            links=links,
-            sent=sent,
-            heap_events=last.numbers,
-            gradients_evaluated=last.evaluated,
-            gradients_aggregated=last.made,
-        )
+        rows = table[:, computed <= self._end]
+        ends = np.where(rows[7] < 0, END_OF_TIME, rows[7])
+        self._gradients.append_columns(rows[:, np.argsort(ends, kind="stable")])
 
 
 class _Round(NamedTuple):
-    """Round of all: its first step, when each began, and the events that led to it, its turn where
-    there are none; and when each step was computed and applied.
-    """
+    """Round of all: its first step, when each begins, in which turn, and each event after that."""
 
     step: int
     begun: Times
-    head: Times
     turns: Times
     chain: Times
-
-
-def order_of(times: Times, turns: Times) -> Times:
-    """The place of each event in the order in which events are served, (rounds, events, ranks).
-
-    Every rank's follow one another, each put in as the one before is served, the first ones before
-    all that, by `turns` (rounds, ranks). Those of one moment are served as they were put in: as
-    those before them were served, and so on (prefix doubling: Manber and Myers, 1993).
-    """
-    (_, events, number), places, back = times.shape, _places(times), 1
-    size = events * number
-    while (places.max(axis=(1, 2)) + 1 < size).any():
-        before = np.repeat((turns - number)[:, np.newaxis], events, axis=1)
-        before[:, back:] = places[:, :-back]
-        places = _places(places * (size + number) + before + number)
-        back *= 2
-    return places
-
-
-def _places(keys: Times) -> Times:
-    """The place of each key among all of a round, of equal keys the same."""
-    order = _order(keys)
-    ordered = keys.take(order)
-    rising, places = np.zeros_like(order), np.empty_like(keys)
-    np.cumsum(ordered[:, 1:] > ordered[:, :-1], axis=1, out=rising[:, 1:])
-    places.put(order, rising)
-    return places
-
-
-def _order(keys: Times) -> Times:
-    """Where the keys of each round are among those of all, in order (rounds, keys)."""
-    flat = keys.reshape(len(keys), -1)
-    # Several times as fast as a stable sort.
-    return np.argsort(flat, axis=1) + _rows(flat)
-
-
-def _rows(table: Times) -> Times:
-    """Where each row of a table begins in it, as a column."""
-    rows: Times = table.shape[1] * np.arange(len(table))[:, np.newaxis]
-    return rows
-
-
-def _turns(ranks: list[int]) -> Times:
-    """The turn of each rank, the last one that came before the others."""
-    turns = np.empty(len(ranks), dtype=np.int64)
-    turns[[ranks[-1], *ranks[:-1]]] = np.arange(len(ranks))
-    return turns

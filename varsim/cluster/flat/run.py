@@ -39,7 +39,6 @@ from varsim.cluster.trace import (
     Trace,
     code_of,
 )
-from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -64,20 +63,19 @@ _KINDS: Final = {
 class FlatRun:
     """A run of a strategy with parameter servers, in flat memory; see `varsim.cluster.flat`.
 
-    `events`: it ends, by "events", once so many have been put on the heap. `interpreted`: by
-    Python, which takes longer than SimPy. NotCoveredError of what deadlocks, takes
-    longer than the clock counts, or cannot be compiled.
+    `interpreted`: by Python, which takes longer than SimPy. NotCoveredError of what deadlocks,
+    takes longer than the clock counts, or cannot be compiled.
     """
 
     def __init__(self, start: Start, rules: Rules, *, interpreted: bool = False) -> None:
-        cluster, workload, stop, seed, replication, workers, events = start
+        cluster, workload, stop, seed, replication, workers = start
         self._cluster, self._workload, self._stop = cluster, workload, stop
         self._workers, self._replication = workers, replication
         self._interpreted = interpreted
         self._expected = _room(cluster, workload, stop, rules, workers)
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
-        self._drawn_from, self._events = (seed, replication), events
+        self._drawn_from = seed, replication
         self._times: ComputeTimes
         self._m: Any  # see layout
         self._log: Any
@@ -146,7 +144,6 @@ class FlatRun:
         m[at.VARIABLES], m[at.WORKER_COUNT] = variables, number
         m[at.BATCH_SIZE] = self._workload.batch_size
         m[at.EVERY] = m[at.NEXT_LOOK] = self._workload.examples_between_evaluations(number)
-        m[at.STACK] = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
         m[at.MOST_STEPS] = self._stop.global_steps or NEVER
         m[at.MOST_EXAMPLES] = min(self._stop.examples or NEVER, NEVER)
         workers = np.zeros((number, at.WORKER_SIZE), dtype=np.int64)
@@ -209,7 +206,6 @@ class FlatRun:
         addresses = m[at.WORKERS] + at.WORKER_SIZE * np.arange(number)
         starts[:, 2] = addresses << at.BITS | at.STARTS
         put = len(before) + len(after) + number
-        m[at.MOST_NUMBER] = NEVER if self._events is None else put + self._events
         if self._stop.time is None or self._stop.time * 1e9 > END_OF_TIME:
             after.append((END_OF_TIME, at.AT_LAST + put, at.CLOCK_ENDS))
         agenda = np.concatenate(
@@ -221,12 +217,9 @@ class FlatRun:
         m[at.NUMBER] = m[at.EVENTS] = len(agenda)
         down = self._cluster.set_up
         workers[:, at.READY], workers[:, at.AWAITED] = down, orders
-        ring = int(building.room(at.NEXT))
-        m[at.UNEVALUATED] = ring
         m[at.ROWS] = m[at.NEW_ROW] = building.size
         slack = number + 2
         whole = building.built(2 * slack * int(m[at.ROW]))
-        whole[[ring + at.OLDER, ring + at.NEWER]] = ring
         heap = np.zeros((len(agenda) + 2 * self._most_put(), 3), dtype=np.int64)
         heap[: len(agenda)] = agenda
         self._m, self._reals, self._heap = whole, np.array(reals), heap.reshape(-1)
@@ -343,8 +336,6 @@ class FlatRun:
             copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
-            heap_events=m[at.NUMBER],
-            gradients_evaluated=m[at.EVALUATED],
             gradients_aggregated=m[at.AGGREGATED],
         )
 

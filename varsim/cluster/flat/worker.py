@@ -58,19 +58,10 @@ def compute(
 ) -> None:
     """It computes a gradient from a moment on, of what it read at another."""
     end = end_of(m, reals, w, start, next_work(m, w))
-    gradient = begin_gradient(m, w, start, end, read_at, read_step)
-    if m[at.STRATEGY] < at.SYNCHRONOUS:
-        leave_for_later(m, gradient)
+    begin_gradient(m, w, start, end, read_at, read_step)
     m[w + at.UNSENT] = -1
     span(m, log, w, end, _COMPUTE)
     m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.COMPUTED)
-
-
-def leave_for_later(m: Ints, gradient: int) -> None:
-    """Put a gradient last in the ring of those that are not worked out."""
-    ring = m[at.UNEVALUATED]
-    m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
-    m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
 
 
 def next_work(m: Ints, w: int) -> int:
@@ -85,7 +76,7 @@ def next_work(m: Ints, w: int) -> int:
     return m[place]
 
 
-def begin_gradient(m: Ints, w: int, start: int, end: int, read_at: int, read_step: int) -> int:
+def begin_gradient(m: Ints, w: int, start: int, end: int, read_at: int, read_step: int) -> None:
     """A worker's next gradient is computed from a moment to another."""
     nth = m[w + at.ITERATION] + 1
     m[w + at.ITERATION] = nth
@@ -100,11 +91,9 @@ def begin_gradient(m: Ints, w: int, start: int, end: int, read_at: int, read_ste
     m[gradient + at.BEGUN_AT] = start
     m[gradient + at.COMPUTED_AT] = end
     m[gradient + at.ARRIVED] = -1
-    m[gradient + at.IS_EVALUATED] = -1
     m[gradient + at.LABELLED] = m[w + at.LABEL]
     m[gradient + at.OPEN] = -1
     m[gradient + at.PARTS_APPLIED] = 0
-    return gradient
 
 
 def is_answered(m: Ints, log: Ints, heap: Ints, w: int, phase: int) -> bool:
