@@ -116,7 +116,6 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
         {**MORTAL, "checkpoint": ASYNCHRONOUS}, "checkpoint.slowdown", 0.0, 0.5
     ),
     "Checkpoint.restore": pair(MORTAL, "checkpoint.restore", 0.0, 1.0),
-    "Checkpoint.keep_on": pair(OF_SERVERS, "checkpoint.keep_on", "remote", "host"),
     "Recovery.restart": pair(MORTAL, "recovery.restart", 1.0, 2.0),
     "Recovery.policy": two(MORTAL, recovery=({"restart": 2.0}, {"policy": "wait", "restart": 2.0})),
     "Recovery.fewest": two(

@@ -88,17 +88,6 @@ def random_scenario(seed: int) -> dict[str, Any]:
         changes["checkpoint"] = {**checkpoint, "restore": pick([0.0, 0.1]), **mode}
     if draw.random() < 0.3:
         changes["cluster"]["overheads"] = {"first_iteration": 0.03}
-    returns = any("repair" in one and one["domain"] != "server" for one in sources)
-    saved = changes.get("checkpoint", {"every": "optimal"})
-    if returns and saved["every"] != "optimal" and draw.random() < 0.5:
-        saved["keep_on"] = "host"
-    if declared(strategy).sends.to == "workers":
-        own = random.Random(f"{seed} copies")
-        saved = {**checkpoint, **mode, "every": own.choice([0.15, 0.4]), "restore": 0.1}
-        if own.random() < 0.7:
-            changes["checkpoint"] = saved
-            if own.random() < 0.3 and any("repair" in one for one in sources):
-                changes["checkpoint"] = {**saved, "keep_on": "host"}
     return {"strategy": strategy, **changes}
 
 

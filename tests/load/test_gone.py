@@ -18,6 +18,11 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         [("STRATEGY", "{kind: local_sgd, period: 2, levels: [[2, 2]]}")],
         "strategies[0]: 'levels' is gone: write period: all copies are averaged together",
     ),
+    "a checkpoint on a host": (
+        [NONE, ("stop:", "checkpoint: {every: 1 s, write: 0 s, keep_on: host}\nstop:")],
+        "checkpoint: 'keep_on' is gone: leave it out: a checkpoint is kept where no failure "
+        "reaches it",
+    ),
     "turns": (
         [("STRATEGY", "{kind: easgd, mode: round_robin}")],
         "strategies[0]: 'mode' is gone: leave it out: workers exchange when they come to it",

@@ -50,19 +50,14 @@ def asked(strategy: dict[str, Any]) -> list[str]:
     saved = [
         tuple(
             possible(strategy, failures=failures, checkpoint={**CHECKPOINT, **more})
-            for more in ({}, {"mode": "asynchronous"}, {"keep_on": "host"}, {"every": "optimal"})
+            for more in ({}, {"mode": "asynchronous"}, {"every": "optimal"})
         )
         for failures in inside
     ]
-    every, none, given = (True,) * 4, (False,) * 4, (True, True, True, False)
-    words = {
-        **{(every, every): "yes", (none, every): "if servers fail", (none, none): "no"},
-        (given, none): "at a given time",
-    }
+    every, none = (True,) * 3, (False,) * 3
+    words = {(every, every): "yes", (none, every): "if servers fail", (none, none): "no"}
     alone, with_servers = saved
     answers = ["yes" if can else "no" for can in (*with_policy[:2], *dies)]
-    if possible(strategy, failures=lived) and not with_policy[0]:
-        answers[0] = "worker by worker"  # and a checkpoint has no effect
     return [*answers, words[alone, with_servers]]
 
 
@@ -90,7 +85,7 @@ def test_alone_a_strategy_keeps_what_has_an_effect_on_it() -> None:
     served, other = (both.with_only((one,)) for one in both.strategies)
 
     assert (served.checkpoint, served.failures) == (both.checkpoint, both.failures)
-    assert (other.checkpoint, other.recovery and other.recovery.spares) == (both.checkpoint, None)
+    assert (other.checkpoint, other.recovery and other.recovery.spares) == (None, None)
     assert other.failures is not None
     assert [one.domain for one in other.failures.of] == ["worker"]
 

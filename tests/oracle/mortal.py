@@ -30,7 +30,6 @@ class Case(TypedDict):
     every: int | None  # no checkpoints
     write: int
     snapshot: int | None  # of a write beside the chief's work, which it slows by a quarter
-    on_host: bool  # kept on the disk of the chief's host, which goes to repair with it
     restore: int
     rate: float
     momentum: float
@@ -60,13 +59,10 @@ def drawn(seed: int) -> Case:
         rate=[0.1, 0.3][whole(0, 1)],
         momentum=[0.0, 0.9][whole(0, 1)],
         snapshot=None,
-        on_host=False,
     )
     if case["every"] is not None and draw.random() < 0.5:
         case["snapshot"] = 5 * whole(1, 3)
         case["steps"][0] = [2 * step for step in case["steps"][0]]
-    if case["every"] is not None and case["repair"] is not None:
-        case["on_host"] = draw.random() < 0.4
     return case
 
 
@@ -129,7 +125,7 @@ class Run:
         self.servers = [Member(gaps, case["repair"]) for gaps in case["losses"]]
         self.x = self.velocity = 0.0
         self.start = self.saved = Saved(0, 0.0, 0.0, [0] * len(self.workers))
-        self.went = 0  # of those saved, with the host that they were on
+
         self.complete = 0  # checkpoints
         self.since = 0  # of the chief's next checkpoint
         self.saves: Saved | None = None  # the one that the chief stops for
@@ -219,10 +215,6 @@ class Run:
         detection = self.case["detection"]
         struck = [host.strikes(now, detection) for host in self.hosts]
         lost = [server for server in self.servers if server.strikes(now, detection)]
-        if struck[0] and self.case["on_host"] and self.saved is not self.start:
-            self.saved, self.went = self.start, self.went + 1
-            if self.lost:
-                self.roll_back(now)
         for worker, host, hit in zip(self.workers, self.hosts, struck, strict=True):
             if hit:
                 self.fall(worker, now, max(now + detection, host.there))

@@ -11,7 +11,6 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
-from varsim.cluster.leading import Held
 from varsim.cluster.members import MemberReplicas
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import OutsideRead
@@ -102,7 +101,6 @@ class AveragedReplicas(MemberReplicas):
         self.end_read(worker)
         if self._quorum is not None:
             self._quorum.passes(worker)
-            yield from self._quorum.save(worker)
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets what all averaged last, from another one; new slots.
@@ -120,10 +118,6 @@ class AveragedReplicas(MemberReplicas):
         super().leave(ranks)
         for rank in ranks:
             self._updates[rank] = self._contained[self.members, rank].max(initial=0)
-
-    def restore(self, held: Held) -> None:
-        super().restore(held)
-        np.copyto(self._updates, self._contained[0])
 
     def missed(self, rank: int) -> int:
         return int(np.add.reduce(self._updates - self._contained[rank]))

@@ -6,14 +6,14 @@ workers begin again `restart` after that. What that costs is told worker by work
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from varsim.cluster.attempts import Fall, Gone, with_attempts
 from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
 from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
-from varsim.cluster.saving import Saver
+from varsim.cluster.saving import ServerSaver
 from varsim.cluster.striking import Strike, Strikes
 from varsim.cluster.trace import Trace
 
@@ -29,7 +29,6 @@ class Rules(NamedTuple):
     checkpoint: Checkpoint | None
     recovery: Recovery
     chief: bool = False  # worker 0 restores the model whenever it begins again
-    copies: bool = False  # of workers are the model, lost when nobody is left
 
 
 class Session(NamedTuple):
@@ -41,7 +40,7 @@ class Session(NamedTuple):
     roll_back: Callable[[], None]
     measure: Callable[[], None]
     anew: Callable[[], None]
-    saver: Saver[Any] | None
+    saver: ServerSaver | None
 
 
 class Interruptions:
@@ -118,9 +117,6 @@ class Interruptions:
             strikes.append(self._strikes[self._next])
             self._next += 1
         struck, hosts = self._source.happen(strikes, now)
-        gone = self._saver is not None and self._saver.hosts_go(struck.away, self._each)
-        if gone and self._model_lost:
-            self._go_back(now)
         hit = []
         machines = [host for host in sorted(hosts) if host < self._machines]
         for host in machines:
@@ -168,7 +164,6 @@ class Interruptions:
         """The model is what was saved; whether all that worked on it have died."""
         since: Sequence[int] = [0] * len(self._falls)
         if self._saver is not None:
-            self._saver.settle()
             since = self._saver.since
         self._gone.append(Gone(since, now, died))
         self._session.roll_back()

@@ -4,8 +4,8 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, count, islice, repeat
-from typing import Any, Final, TypeVarTuple
+from itertools import chain, count, repeat
+from typing import Final, TypeVarTuple
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
-from varsim.cluster.leading import saver_of
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.network import network
-from varsim.cluster.saving import Saver, ServerSaver
+from varsim.cluster.saving import ServerSaver
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
@@ -26,7 +25,7 @@ from varsim.cluster.worker import Worker
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters
 from varsim.values.stream import keyed
-from varsim.values.task import BLOCK, Batches, Floor
+from varsim.values.task import Batches, Floor
 from varsim.values.workload import Workload
 
 Ts = TypeVarTuple("Ts")
@@ -104,9 +103,8 @@ class Job:
             self.allow_breaking_off()
         known = self.clock, self.workers, self.network, self.ledger, events
         self.failures = Failures(*known, random=rules is not None)
-        self.saver: Saver[Any] | None = None
+        self.saver: ServerSaver | None = None
         self._start: Callable[[], None] = lambda: None
-        self._observed: Callable[[], Parameters]
         self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
@@ -135,10 +133,8 @@ class Job:
         """The model is what was saved last, or what it was at the start."""
         if self.saver is not None:
             self.saver.restore()
-        if not isinstance(self.saver, ServerSaver):
-            # Nobody has a copy: until all begin anew an outsider finds what they will begin as.
-            found = self._initial if self.saver is None else self._observed()
-            self._model, self._divergence = lambda: found, None
+        else:  # nobody has a copy: until all begin anew an outsider finds what they will begin as
+            self._model, self._divergence = lambda: self._initial, None
         self.ledger.roll_back(Balance() if self.saver is None else self.saver.balance)
         steps, examples = self._stop.most
         self._last_step = steps + self.ledger.undone
@@ -204,7 +200,7 @@ class Job:
         unless it has none and is looked at from outside (`at_any_time`). But until a loss is
         reached that is waited for, every update is looked at, of any strategy.
         """
-        self._model = self._observed = model
+        self._model = model
         self._divergence = divergence
         self._at_reads_only = divergence is not None and not at_any_time
         self._initial = model()
@@ -394,8 +390,9 @@ class Job:
         return self.clock.idle or (struck is not None and struck.alone)
 
     def _struck_by(self, rules: Rules) -> Interruptions:
-        parts = self.ledger, self.workers, self.clock, self._batches
-        self.saver = saver_of(rules, self.cluster.network.worker_rate, *parts)
+        if rules.checkpoint is not None or rules.failures.of_servers:
+            rate = self.cluster.network.worker_rate
+            self.saver = ServerSaver(rules.checkpoint, rate, self.ledger, self.workers)
         known = rules, self.clock, self.failures, self.cluster, len(self.workers)
         return Interruptions(
             *known,
@@ -434,12 +431,11 @@ class Job:
         blocks = self._law.together(rank, self.streams)
         return chain.from_iterable(map(partial(_nanoseconds, factor), blocks))
 
-    def _batches(self, rank: int, first: int = 0) -> Iterator[Batches]:
+    def _batches(self, rank: int) -> Iterator[Batches]:
         if not self.task.has_values:
             return repeat(_NOTHING)
-        size, block = self.workload.batch_size, first // BLOCK
-        found = chain.from_iterable(self.task.batches(rank, one, size) for one in count(block))
-        return islice(found, first % BLOCK, None) if first else found
+        size = self.workload.batch_size
+        return chain.from_iterable(self.task.batches(rank, block, size) for block in count())
 
 
 def _nanoseconds(factor: float, block: Floats) -> Iterable[int]:

@@ -3,14 +3,14 @@
 from bisect import insort
 from collections.abc import Sequence
 
+from varsim.cluster.holdings import Holdings
 from varsim.cluster.job import Job
-from varsim.cluster.leading import Held, Holdings
 from varsim.cluster.replicas import LocalReplicas
 from varsim.values.variable import Aggregation
 
 
 class MemberReplicas(LocalReplicas):
-    """Local copies whose mean is the model; a worker's can be handed over, saved and restored."""
+    """Local copies whose mean is the model; a worker's can be handed over."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, Aggregation.MEAN)
@@ -33,27 +33,8 @@ class MemberReplicas(LocalReplicas):
     def hand_over(self, source: int, rank: int) -> None:
         """A copy becomes part of the model again, with all that another one has and counts."""
         insort(self.members, rank)
-        self._holdings.take(rank, self.held(source))
+        self._holdings.take(rank, self._holdings.of(source))
         self._made += self.steps[rank]
         self._died.discard(rank)
         for step in self._unfinished:
             self._unfinished[step] += step >= self.steps[rank]
-
-    def held(self, rank: int) -> Held:
-        """All that a worker has, and counts."""
-        return self._holdings.of(rank)
-
-    def restore(self, held: Held) -> None:
-        """All workers have what one of them had."""
-        for rank in range(len(self.steps)):
-            self._holdings.take(rank, held)
-        self._made = sum(self.steps)
-        self.members[:] = range(len(self.steps))
-        self._died.clear()
-
-    def count_up_to(self, steps: int) -> None:
-        """So many steps count, whoever has still to make them."""
-        for step in sorted(self._unfinished):
-            if step < steps:
-                del self._unfinished[step]
-                self._job.count_step()

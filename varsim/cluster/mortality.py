@@ -5,22 +5,17 @@ from typing import Final, TypedDict
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.failing import hosts
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, end_workers, in_run
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
 
 
 class Served(TypedDict):
-    """What is known of strategies: whether any has servers, any of them the model and a chief.
-
-    `copies`: whether copies of workers are the model of some, which those who are left keep.
-    """
+    """What is known of strategies: whether any has servers, any of them the model and a chief."""
 
     servers: bool
     chief: bool
-    copies: bool
 
 
 # So many failures are followed in a few seconds.
@@ -36,7 +31,6 @@ def check_beside(
     *,
     servers: bool,
     chief: bool,
-    copies: bool,
 ) -> None:
     """Raise ValueError where something does not go with failures at random; see Served."""
     if failures.of_servers and failures.horizon is not None:
@@ -53,14 +47,12 @@ def check_beside(
             "events do not go with failures: either processes end at given times, or hosts fail at "
             "random"
         )
-    if checkpoint is not None and checkpoint.keep_on == "host":
-        _check_kept_on_host(failures, checkpoint, cluster, copies=copies)
     if in_run(failures):
-        if checkpoint is not None and not restores(failures, cluster, servers, chief, copies):
+        if checkpoint is not None and not restores(failures, cluster, servers, chief):
             raise ValueError(
-                "checkpoint has no effect: inside a run it is read back when servers fail, when "
-                "worker 0 fails where servers have the model, or when all workers fail where their "
-                "copies are the model; here servers, or workers that never fail, keep it"
+                "checkpoint has no effect: inside a run it is read back when servers fail, or when "
+                "worker 0 fails where servers have the model; here nothing is read back (over "
+                "failures.horizon workers save their copies)"
             )
         played = failures.recorded
         if played and stop.time is not None and (first := min(played.played)[0]) > stop.time:
@@ -76,26 +68,9 @@ def check_beside(
         )
 
 
-def restores(
-    failures: RandomFailures, cluster: Cluster, servers: bool, chief: bool, copies: bool
-) -> bool:
+def restores(failures: RandomFailures, cluster: Cluster, servers: bool, chief: bool) -> bool:
     """Whether failures inside a run may take a model back to what was saved; as check_beside."""
-    of_servers = failures.of_servers and servers
-    return (
-        of_servers
-        or (chief and failures.of_chief(cluster))
-        or (copies and _of_all(failures, cluster))
-    )
-
-
-def _of_all(failures: RandomFailures, cluster: Cluster) -> bool:
-    """Whether every worker may fail."""
-    if end_workers(failures.model_copy(update={"recorded": None})):
-        return True
-    played = failures.recorded.played if failures.recorded is not None else ()
-    machines, number = cluster.network.machines(cluster.workers), cluster.workers
-    struck = {host for _, domain, one, _ in played for host in hosts(domain, cluster, number, one)}
-    return struck >= set(range(machines))
+    return (failures.of_servers and servers) or (chief and failures.of_chief(cluster))
 
 
 def left_of(
@@ -106,47 +81,15 @@ def left_of(
     *,
     servers: bool,
     chief: bool,
-    copies: bool,
 ) -> dict[str, RandomFailures | Checkpoint | Recovery | None]:
     """What of them has an effect on such strategies as check_beside has, by key of a scenario."""
     for inside in in_run(failures):
-        if not restores(inside, cluster, servers, chief, copies):
+        if not restores(inside, cluster, servers, chief):
             checkpoint = None
-        if checkpoint is not None and not _goes_with_host(inside, checkpoint, cluster, copies):
-            checkpoint = checkpoint.model_copy(update={"keep_on": "remote"})
         failures = inside if servers else inside.without_servers()
         if recovery is not None and all(repair is None for _, repair in failures.repairs):
             recovery = recovery.model_copy(update={"spares": None})
     return {"failures": failures, "checkpoint": checkpoint, "recovery": recovery}
-
-
-def _check_kept_on_host(
-    failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster, *, copies: bool
-) -> None:
-    """Raise ValueError where it makes no difference, or is not known which host takes it along."""
-    if failures.horizon is not None:
-        raise ValueError(
-            "checkpoint.keep_on: host needs failures that strike inside the run: in a life that is "
-            "foreseen (failures.horizon) each goes back to the last checkpoint, whichever host "
-            "failed"
-        )
-    if not _goes_with_host(failures, checkpoint, cluster, copies):
-        whose = "a worker that leads" if copies else "worker 0"
-        raise ValueError(
-            f"checkpoint.keep_on: host has no effect: no failure sends the host of {whose}, whose "
-            "disk it is, to repair, and storage is no faster than its link"
-        )
-
-
-def _goes_with_host(
-    failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster, copies: bool
-) -> bool:
-    """Whether it makes a difference that a checkpoint is kept on a host."""
-    if checkpoint.storage is not None and checkpoint.storage > cluster.network.worker_rate:
-        return True
-    if copies:  # any worker may lead
-        return any(repair and domain != "server" for domain, repair in failures.repairs)
-    return failures.of_chief(cluster, repaired=True)
 
 
 def check_steps(stop: Stop, needs: Mapping[str, tuple[int, int]], *, random: bool) -> None:
@@ -174,11 +117,10 @@ def check_life(
     cluster: Cluster,
     workers: int,
     servers: bool = True,
-    copies: bool = False,
 ) -> None:
     """Raise ValueError where a job cannot fail or come back like that.
 
-    `servers`, `copies`: whether it has such, as in Served.
+    `servers`: whether it has such, as in Served.
     """
     if not servers and not failures.without_servers().repairs:
         raise ValueError(
@@ -224,12 +166,6 @@ def check_life(
         _check_policy(failures, checkpoint, recovery, cluster, workers)
     if checkpoint is None:
         return
-    if checkpoint.every == "optimal" and copies and in_run(failures):
-        raise ValueError(
-            "checkpoint.every: optimal does not go with copies of workers inside a run: those who "
-            "are left keep the model, and how often nobody is left is not known beforehand; give "
-            "a time, or sweep over it"
-        )
     if checkpoint.every == "optimal" and not failures.memoryless:
         raise ValueError(
             "checkpoint.every: optimal is known for exponential times between failures alone, "

@@ -11,7 +11,6 @@ from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
-from varsim.cluster.leading import Held
 from varsim.cluster.members import MemberReplicas
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import full_slots
@@ -138,16 +137,6 @@ class OuterReplicas(MemberReplicas):
         if rank == self.members[0]:
             self._job.evaluate(self.shared(), made.divergence)
         self._quorum.passes(worker)
-        yield from self._quorum.save(worker)
-
-    def held(self, rank: int) -> Held:
-        shared = tuple(self._points), tuple(self._states)
-        return super().held(rank)._replace(shared=shared)
-
-    def restore(self, held: Held) -> None:
-        super().restore(held)
-        points, states = held.shared
-        self._points, self._states = list(points), list(states)
 
     def shared(self) -> Parameters:
         """The model after the latest outer step of every fragment."""

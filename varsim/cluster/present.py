@@ -6,8 +6,8 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import GradientExchange
+from varsim.cluster.holdings import Holdings
 from varsim.cluster.job import Job
-from varsim.cluster.leading import Held, Holdings
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import MirroredReplicas, full_slots
 from varsim.cluster.worker import Worker
@@ -82,33 +82,7 @@ class PresentReplicas(MirroredReplicas):
 
     def hand_over(self, source: int, rank: int) -> None:
         """A worker is present, with the copy of another one."""
-        self._holdings.take(rank, self.held(source))
-
-    def save(self, worker: Worker) -> Activity[None]:
-        """Save a worker's copy, if it leads the others and that is due."""
-        return self._quorum.save(worker)
-
-    @property
-    def steps(self) -> Sequence[int]:
-        """Updates made to each copy."""
-        return self._steps
-
-    def held(self, rank: int) -> Held:
-        """All that a worker has."""
-        return self._holdings.of(rank)
-
-    def restore(self, held: Held) -> None:
-        """All workers have what one of them had."""
-        for rank in range(len(self._steps)):
-            self._holdings.take(rank, held)
-        self.parameters = self._copy(0)
-
-    def count_up_to(self, steps: int) -> None:
-        """So many updates are made, whoever has still to apply them."""
-        for step in sorted(self._updates):
-            if step < steps:
-                self._updates[step].left.clear()
-                self._close(step)
+        self._holdings.take(rank, self._holdings.of(source))
 
     def _close(self, step: int) -> None:
         """The update is made if all who are left have applied it."""

@@ -6,16 +6,15 @@ from typing import Protocol
 
 from simpy.events import Event
 
-from varsim.cluster.clock import AT_ONCE, Activity
+from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Member, Outcome, Vector
 from varsim.cluster.job import Job
-from varsim.cluster.leading import CopySaver, Restorable
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Worker
 
 
-class Copies(Restorable, Protocol):
+class Copies(Protocol):
     """Copies of a model, of which those of the members count."""
 
     def leave(self, ranks: Sequence[int]) -> None:
@@ -34,8 +33,7 @@ class Quorum:
     Who comes back waits until a member is through with a round, and gets all that this one has then
     (`size` bytes) over the network; from that moment on it is a member, for whom others wait.
     Should the other die before all is there, it waits for the end of another round. (torchft: a
-    quorum, and the recovery of those who are behind.) What the leader, the member of the lowest
-    rank, has when it is through with a round it may `save`, for when nobody is left.
+    quorum, and the recovery of those who are behind.)
 
     `seats`: who takes part, by worker. `vectors`: what is moved among so many.
     """
@@ -58,9 +56,6 @@ class Quorum:
         job.failures.tell(self._died)
         job.failures.nobody_left = self._nobody_left
         job.explain(self._remedy)
-        self._saver = job.saver if isinstance(job.saver, CopySaver) else None
-        if self._saver is not None:
-            self._saver.keeps(copies, size)
 
     def take_part(self, member: Member) -> Activity[Sequence[int]]:
         """Take part in the next round; the ranks whose vectors are in the result, none if failed.
@@ -78,8 +73,6 @@ class Quorum:
 
     def passes(self, worker: Worker) -> None:
         """A member is through with a round; who has come back is a member from now on."""
-        if self._saver is not None:
-            self._saver.passes(worker)
         waiting, self._waiting = self._waiting, {}
         for rank, event in waiting.items():
             self._copies.hand_over(worker.rank, rank)
@@ -87,12 +80,6 @@ class Quorum:
             event.succeed(worker)
         if waiting:
             self._change((*self.members, *waiting))
-
-    def save(self, worker: Worker) -> Activity[None]:
-        """A member that is through with a round saves what it has, if it leads and that is due."""
-        if self._saver is None or worker.rank != self.members[0]:
-            return AT_ONCE
-        return self._saver.save(worker)
 
     def come_back(self, worker: Worker) -> Activity[None]:
         """Who has come back becomes a member; returns when it has all that members have."""
@@ -147,12 +134,8 @@ class Quorum:
         for rank in known:
             del self._dead[rank]
         left = [member for member in self.members if member not in known]
-        if self._saver is not None and not left:
-            self._saver.settle()
         self._change(left)
         self._copies.leave(known)
-        if self._saver is not None:
-            self._saver.count()
         if not self.members:
             self._job.failures.copies_lost()
 

@@ -103,12 +103,10 @@ class RandomFailures(Grown):
         known = 0 if self.recorded is None else len(self.recorded.played)
         return drawn + known / (self.horizon or LONGEST)
 
-    def of_chief(self, cluster: Cluster, *, repaired: bool = False) -> bool:
-        """Whether worker 0 may fail; or, `repaired`, whether its host then goes to repair."""
-        played = self.recorded
-        recorded = () if played is None or (repaired and not played.repaired) else played.played
-        drawn = (one for one in self.of if one.domain != "server")
-        return any(one.repair is not None or not repaired for one in drawn) or any(
+    def of_chief(self, cluster: Cluster) -> bool:
+        """Whether worker 0 may fail."""
+        recorded = () if self.recorded is None else self.recorded.played
+        return any(one.domain != "server" for one in self.of) or any(
             member // cluster.workers_of_a_host == 0 if domain == "worker" else member == 0
             for _, domain, member, _ in recorded
             if domain != "server"
@@ -155,7 +153,7 @@ Interval: TypeAlias = Annotated[
 ]
 
 
-class Checkpoint(Grown):
+class Checkpoint(Model):
     """Checkpoints of a job: one after `every` of work, rounded up to the end of a step.
 
     `every: optimal` takes the interval that gives the most goodput under exponential failures.
@@ -165,13 +163,9 @@ class Checkpoint(Grown):
     stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
     job that begins again reads the last one, beside what `storage` takes.
     Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
-    and it alone stops, or goes on beside its write; time counts, not work. Of copies of workers
-    the lowest rank that is there saves its own after a step, an average or a sync, for when nobody
-    is left. `keep_on: host` writes to the disk of the host of who saves, which goes to repair with
-    that host.
+    and it alone stops, or goes on beside its write; time counts, not work. Copies of workers
+    are not saved there: when nobody is left, all begin from the start.
     """
-
-    later: ClassVar[tuple[str, ...]] = ("keep_on",)
 
     every: Interval
     """Work between two checkpoints; `optimal`: the interval with which most work is kept."""
@@ -187,8 +181,6 @@ class Checkpoint(Grown):
     """How much longer steps take beside an asynchronous write, as a share."""
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that restarts takes to read its last checkpoint."""
-    keep_on: Literal["remote", "host"] = "remote"
-    """Where it is kept; `host`: on the disk of the writer's host, lost when that goes to repair."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -196,11 +188,6 @@ class Checkpoint(Grown):
             for name in ("snapshot", "slowdown"):
                 if getattr(self, name):
                     raise ValueError(f"{name} has no effect: a blocking write stops the job")
-        if self.keep_on == "host" and self.every == "optimal":
-            raise ValueError(
-                "every: optimal is known of checkpoints that outlive every failure: give a time, "
-                "or leave out keep_on: host"
-            )
         if (self.write is None) == (self.storage is None):
             raise ValueError("say how long a write takes: give either write or storage")
         if self.every == "optimal":
@@ -228,9 +215,7 @@ class Checkpoint(Grown):
         """The same with the time that so many bytes take to the storage, and back."""
         if self.storage is None:
             return self
-        taken = size / self.storage
-        if self.keep_on == "remote":
-            taken = network.delay + size / min(self.storage, network.worker_rate)
+        taken = network.delay + size / min(self.storage, network.worker_rate)
         changes = {"write": taken, "storage": None, "restore": self.restore + taken}
         return Checkpoint.model_validate({**dict(self), **changes})
 

@@ -1,8 +1,7 @@
 """Checkpoints that are written in a run: by the chief, of the variables on parameter servers."""
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -31,13 +30,13 @@ class Saved(Generic[C]):
     """What a checkpoint holds, of one moment; and by which worker it is written.
 
     `since`: from when on (ns) what a worker does is not in it, by rank. `balance`: what that is
-    made of; None as long as an update that is in it has not been counted.
+    made of.
     """
 
     content: C
     by: int
     since: list[int]
-    balance: Balance | None
+    balance: Balance
 
 
 class Written(NamedTuple):
@@ -57,8 +56,7 @@ class Saver(ABC, Generic[C]):
 
     One is due once `every` has passed since the last one, or since the job began. Who writes it
     trains on when it is written, or `snapshot` later if it writes beside its work; nobody else
-    waits. Where the disk is that of the writer's host, this takes it along. Without a description
-    none is ever written, and what there is to go back to is the start.
+    waits. Without a description none is ever written, and what there is to go back to is the start.
     """
 
     def __init__(self, described: Checkpoint | None, rate: float, ledger: Ledger) -> None:
@@ -68,7 +66,6 @@ class Saver(ABC, Generic[C]):
         assert self._described.every != "optimal", "a run needs to know when"
         self._every = round(self._described.every * _NS)
         self._beside = self._described.mode == "asynchronous"
-        self._on_host = self._described.keep_on == "host"
         self._size = 0.0
         self._since = self._busy = 0
         self._writer = 0  # of the latest
@@ -83,16 +80,12 @@ class Saver(ABC, Generic[C]):
     def restore(self) -> None:
         """All is as it was saved last, or at the start."""
 
-    def settle(self) -> None:
-        """The model is lost: what has been saved of it counts."""
-
     @property
     def takes(self) -> int:
         """How long one is written to storage, once it has been read (ns)."""
         if self._described.storage is None:
             return round(self._described.lasts * _NS)
-        rate = math.inf if self._on_host else self._rate
-        return round(self._size / min(self._described.storage, rate) * _NS)
+        return round(self._size / min(self._described.storage, self._rate) * _NS)
 
     @property
     def restores(self) -> int:
@@ -110,7 +103,6 @@ class Saver(ABC, Generic[C]):
     @property
     def balance(self) -> Balance:
         """What that is made of that was saved last, or of which there was a start."""
-        assert self._last.balance is not None, "it was not settled"
         return self._last.balance
 
     @property
@@ -154,14 +146,6 @@ class Saver(ABC, Generic[C]):
             self._thrown_away.append((rank, self._under_way))
             self._under_way = None
         self._busy = 0
-
-    def hosts_go(self, hosts: Collection[int], each: int) -> bool:
-        """Hosts, of so many workers `each`, go to repair; whether what was saved goes with them."""
-        last = self._saved
-        gone = self._on_host and last is not self._start and self._last.by // each in hosts
-        if gone:
-            self._saved = self._start
-        return gone
 
     def _due(self, now: int) -> bool:
         return now - self._since >= self._every and now >= self._busy

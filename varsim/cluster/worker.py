@@ -1,6 +1,6 @@
 """A worker: a device that computes gradients, and the record of what its time goes into."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -233,21 +233,6 @@ class Worker:
         self._compute_times = _Draws(self._compute_times)
         self._batches = _Draws(self._batches)
 
-    def repeat_batches(self, from_number: Callable[[int], Iterator[Batches]]) -> None:
-        """From now on its batches can begin again `from_number`, of those it draws."""
-        self._batches = _Repeatable(from_number)
-
-    @property
-    def batches(self) -> int:
-        """How many it has drawn, of those that can begin again."""
-        assert isinstance(self._batches, _Repeatable)
-        return self._batches.drawn
-
-    def turn_back(self, batches: int) -> None:
-        """The next batch is the one after so many."""
-        assert isinstance(self._batches, _Repeatable)
-        self._batches.go_on_after(batches)
-
     def take_back(self, gradient: Gradient) -> None:
         """The latest gradient was not begun after all: its number and draws are for the next."""
         assert isinstance(self._compute_times, _Draws)
@@ -296,25 +281,3 @@ class _Draws(Iterator[T], Generic[T]):
         """The latest item comes again."""
         assert self._latest
         self._latest, self._next = [], self._latest
-
-
-class _Repeatable(_Draws[T]):
-    """Iterator that can go back to any of its items."""
-
-    def __init__(self, from_number: Callable[[int], Iterator[T]]) -> None:
-        super().__init__(from_number(0))
-        self._from_number = from_number
-        self.drawn = 0
-
-    def __next__(self) -> T:
-        self.drawn += 1
-        return super().__next__()
-
-    def put_back(self) -> None:
-        super().put_back()
-        self.drawn -= 1
-
-    def go_on_after(self, number: int) -> None:
-        """The next item is the one after so many."""
-        super().__init__(self._from_number(number))
-        self.drawn = number

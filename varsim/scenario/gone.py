@@ -9,6 +9,7 @@ _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.
 # `owner.key`, or `owner.key=value`, where the owner is the name of the mapping, or its kind; and
 # what to write instead.
 _GONE: Final = {
+    "checkpoint.keep_on": "leave it out: a checkpoint is kept where no failure reaches it",
     "easgd.mode": "leave it out: workers exchange when they come to it",
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",

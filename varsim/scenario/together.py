@@ -10,11 +10,10 @@ from varsim.values.measured_times import MeasuredTimes
 
 
 def served(strategies: Sequence[Strategy]) -> Served:
-    """Who has servers, and whose copies are the model."""
+    """Who has servers, and whose have the model."""
     return {
         "servers": any(strategy.uses_servers for strategy in strategies),
         "chief": any(strategy.sends.to == "servers" for strategy in strategies),
-        "copies": any(one.outlives_workers and not one.uses_servers for one in strategies),
     }
 
 

@@ -103,9 +103,9 @@ class Scenario(ShownAsFile):
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             whose = served([strategy])
-            servers, chief, copies = whose["servers"], whose["chief"], whose["copies"]
-            check_life(*rules, cluster, strategy.workers(cluster), servers, copies)
-            if in_run(self.failures) and restores(self.failures, cluster, servers, chief, copies):
+            servers, chief = whose["servers"], whose["chief"]
+            check_life(*rules, cluster, strategy.workers(cluster), servers)
+            if in_run(self.failures) and restores(self.failures, cluster, servers, chief):
                 self._through_storage(strategy)  # refuses one that takes longer than its interval
         if not in_run(self.failures):
             needs = {one.label: self.least_steps(one) for one in running}

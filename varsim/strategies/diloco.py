@@ -40,8 +40,7 @@ class DiLoCo(Strategy):
     When a worker dies (`events`) the others go on without it. A sync whose all-reduce it dies in
     has failed: its fragment of every copy goes back to the shared model and has the next turn, too
     (torchft). One that restarts (0) waits for the end of a sync, takes all that another worker
-    has then, and goes on at its step. After a sync the lowest rank that is left saves what it has,
-    if there are checkpoints.
+    has then, and goes on at its step. When nobody is left, all begin from the start.
     With `overlap` (1) and (2) run side by side: in the last step before a sync every tensor's part
     of the outer gradient is sent once the backward pass is through with it, last layers first. The
     first layer's comes last, so that to wait for each layer in the next forward pass only would

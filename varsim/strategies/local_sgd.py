@@ -33,8 +33,8 @@ class LocalSgd(Strategy):
     `collective`: the algorithm of all-reduces, as of on_write (default: ring), but none of groups.
     With `on_death: continue_with_fewer` the others go on without a worker that dies. An average
     that it dies in changes no copy (torchft); one that restarts (0) waits for the end of an
-    average, takes all that another worker has then, and goes on at its step. After an average the
-    lowest rank that is left saves what it has, if there are checkpoints.
+    average, takes all that another worker has then, and goes on at its step. When nobody
+    is left, all begin from the start.
     Stich, 2019; Lin et al., 2020 (post-local). Also known as periodic averaging.
     """
 

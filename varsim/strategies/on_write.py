@@ -83,8 +83,7 @@ class OnWrite(Strategy):
     With `on_death: continue_with_fewer` the others go on without a worker that dies, and divide by
     how many are present. If it dies in (2), all drop their gradients and begin with (1) again
     (torchft). One that restarts (0) waits for the end of a step, and gets the model from
-    another one. The lowest rank that is present (4) saves the model, if there are checkpoints,
-    from which all begin when nobody is left.
+    another one. When nobody is left, all begin from the start.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
@@ -428,7 +427,6 @@ class OnWrite(Strategy):
             if (yield from exchange.finish(worker, gradients)):  # (2)
                 yield from worker.update_copy()
                 weights.apply(worker)  # (3)
-                yield from weights.save(worker)  # (4)
 
     def layerwise_replica(
         self, worker: Worker, weights: MirroredReplicas, steps: LayerwiseStep

@@ -247,7 +247,7 @@ def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
         whose = served([strategy])
         saved = (
             scenario.checkpoint
-            if restores(there, cluster, whose["servers"], whose["chief"], whose["copies"])
+            if restores(there, cluster, whose["servers"], whose["chief"])
             else None
         )
         if saved is not None and saved.every == "optimal":
@@ -256,7 +256,7 @@ def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
             # Where nobody waits for others, the chief alone stops for a checkpoint.
             share = 1.0 if strategy.round.of == "step" else 1.0 / strategy.workers(cluster)
             saved = saved.in_run(cluster.network, size, rate, share)
-        return Rules(there, saved, scenario.recovery or Recovery(), chief, whose["copies"])
+        return Rules(there, saved, scenario.recovery or Recovery(), chief)
     return None
 
 

@@ -7,7 +7,6 @@ from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import RandomFailures, Recovery, in_run
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, joined, long
-from varsim.scenario.together import served
 from varsim.scenario.training import Scenario
 from varsim.study.saving import optimal_interval
 from varsim.units import format_rate, format_seconds
@@ -94,7 +93,7 @@ def _checkpoint(scenario: Scenario) -> str:
     else:
         said, more = f"every {format_seconds(one.every)}", " or more, in whole rounds"
     if inside:
-        said = f"{_whose(scenario)}: {said}"
+        said = f"of the servers' variables, by worker 0: {said}"
     else:
         said += f" of work{more * _goes_round(scenario)}"
     if one.storage is None:
@@ -105,7 +104,6 @@ def _checkpoint(scenario: Scenario) -> str:
             saved = map(scenario.checkpoint_of, scenario.strategies)
             takes = sorted({format_seconds(each.lasts) for each in saved if each is not None})
             said += f" in {' or '.join(takes)}"
-    said += ", on the host of its writer" if one.keep_on == "host" else ""
     said += f", {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
@@ -114,18 +112,6 @@ def _checkpoint(scenario: Scenario) -> str:
         more = f" and {format_seconds(one.restore)}" if one.restore else ""
         return f"{said}, read back in as long{more}"
     return f"{said}, read back in {format_seconds(one.restore)}"
-
-
-def _whose(scenario: Scenario) -> str:
-    """What is saved inside a run, and by whom."""
-    assert scenario.failures is not None
-    whose = served(scenario.strategies)
-    found = []
-    if whose["chief"] or (whose["servers"] and scenario.failures.of_servers):
-        found.append("of the servers' variables, by worker 0")
-    if whose["copies"]:
-        found.append("of workers' copies, by the lowest rank that is there")
-    return "; ".join(found)
 
 
 def optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> str:
