@@ -21,7 +21,7 @@ LAYERED: Case = {
 
 def dropping(**settings: Any) -> dict[str, Any]:
     """Four micro-batches a step, of which some are dropped."""
-    drop = {"threshold": 0.3, "check": "preempt", **settings}
+    drop = {"threshold": 0.3, **settings}
     return {"kind": "on_write", "micro_batches": 4, "drop_compute": drop}
 
 
@@ -39,7 +39,6 @@ OF_OVERLAP: dict[str, tuple[Case, Case]] = {
     "Layer.backward": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(2.0, 1e3))),
     "Layer.size": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(1.0, 2e3))),
     "DropCompute.threshold": two(DROPPING, strategy=(dropping(), dropping(threshold=0.4))),
-    "DropCompute.check": two(DROPPING, strategy=(dropping(), dropping(check="between"))),
     "DropCompute.divide_by": two(DROPPING, strategy=(dropping(), dropping(divide_by="all"))),
     "Phases.forward": law("phases", forward=(0.1, 0.2), backward=0.1),
     "Phases.backward": law("phases", forward=0.1, backward=(0.1, 0.2)),

@@ -37,7 +37,7 @@ BETWEEN: Final[frozenset[str]] = frozenset(
 def gone(case: Mapping[str, Any]) -> bool:
     """Whether a case is of settings that varsim has no more."""
     turns = case.get("mode") == "round_robin"
-    return turns or bool(case.get("subgroups"))
+    return turns or bool(case.get("subgroups")) or case.get("check") == "preempt"
 
 
 @cache

@@ -28,7 +28,7 @@ from varsim.study.simulation import Run, run_one
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
 DRAWN: Final = 400, 200  # of anything, of servers with many ties
 # What was written down although it is the default, and is refused today.
-_GONE: Final = re.compile(r"^ +forwarding: cut_through\n", re.MULTILINE)
+_GONE: Final = re.compile(r"^ +(forwarding: cut_through|check: between)\n", re.MULTILINE)
 _MODE: Final = re.compile(r"(?<=  - kind: easgd\n)((?:    .*\n)*?)    mode: .*\n")
 # What is drawn today and is about to be refused.
 _ABOUT_TO_GO: Final = re.compile(

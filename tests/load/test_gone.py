@@ -23,6 +23,16 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         "checkpoint: 'keep_on' is gone: leave it out: a checkpoint is kept where no failure "
         "reaches it",
     ),
+    "preemption": (
+        [
+            (
+                "STRATEGY",
+                "{kind: on_write, drop_compute: {threshold: 1 s, check: preempt}}",
+            )
+        ],
+        "strategies[0].drop_compute: 'check' is gone: leave it out: a worker looks at the clock "
+        "between micro-batches",
+    ),
     "turns": (
         [("STRATEGY", "{kind: easgd, mode: round_robin}")],
         "strategies[0]: 'mode' is gone: leave it out: workers exchange when they come to it",

@@ -35,7 +35,6 @@ def drop_compute(seed: int) -> Drawn:
         "workers": workers,
         "micro_batches": number,
         "threshold_ms": max(threshold, shortest),
-        "check": source.choice(["between", "preempt"]),
         "divide_by": source.choice(["computed", "all"]),
         "steps": STEPS,
         "rtol": 0.0,
@@ -96,9 +95,6 @@ def _computed(case: Drawn, times: Sequence[int]) -> tuple[list[int], int]:
     used, done = 0, []
     for each, time in enumerate(times):
         if used >= case["threshold_ms"]:
-            break
-        if case["check"] == "preempt" and used + time > case["threshold_ms"]:
-            used = case["threshold_ms"]
             break
         used += time
         done.append(each)

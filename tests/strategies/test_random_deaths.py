@@ -76,7 +76,7 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
         {
             "kind": "on_write",
             "micro_batches": 3,
-            "drop_compute": {"threshold": 0.2, "check": source.choice(["between", "preempt"])},
+            "drop_compute": {"threshold": 0.2},
         },
         {"kind": "none", "use_locking": True},
         {"kind": "on_write", "on_death": "continue_with_fewer"},
@@ -84,7 +84,7 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
             "kind": "on_write",
             "on_death": "continue_with_fewer",
             "micro_batches": 2,
-            "drop_compute": {"threshold": 0.12, "check": "preempt"},
+            "drop_compute": {"threshold": 0.12},
         },
         {
             "kind": "local_sgd",

@@ -20,7 +20,8 @@ _WORK: Final = 4_000  # micro-batches of a replication
 def drop_compute(P: int, M: int, mu: float, threshold: float, check: str) -> Measured:  # noqa: N803
     """drop-compute."""
     steps = max(_WORK // (P * M), 10)
-    drop = {"threshold": threshold, "check": check}
+    assert check == "between", "the only way that there is"
+    drop = {"threshold": threshold}
     described = scenario(
         {"kind": "on_write", "micro_batches": M, "drop_compute": drop},
         P,
@@ -37,5 +38,4 @@ def drop_compute(P: int, M: int, mu: float, threshold: float, check: str) -> Mea
         times, shares = zip(*rows, strict=True)
         return {STEP: mean(times), COMPUTED: mean(shares)}
 
-    # What varies more: at a threshold that is kept, most steps are equally long.
-    return until_sure(replication, reduced, name=COMPUTED if check == "preempt" else STEP)
+    return until_sure(replication, reduced, name=STEP)

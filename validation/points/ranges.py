@@ -107,7 +107,7 @@ _SENSE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "stale-async-mean": (_LAW,),
     "stale-kasync": _K_OF_P,
     "stale-kbatchasync": (_LAW,),
-    "drop-compute": (_one_of("check", "between", "preempt"),),
+    "drop-compute": (_one_of("check", "between"),),
     "vol-bytes": (_one_of("kind", "ring", "ps", "ring-local"),),
     "overlap-wfbp": (
         Rule(

@@ -17,18 +17,14 @@ from varsim.values.schema import Model
 class DropCompute(Model):
     """When a worker gives up the rest of its micro-batches of a step.
 
-    `threshold`: so long after it began with the step. `check: between`: it looks before each
-    micro-batch whether that long has passed, and ends the one it is at; `preempt`: it breaks that
-    one off, which then counts for nothing; one that ends just then counts. `divide_by`: the sum of
-    all gradients is divided by how many micro-batches have been computed, or by how many there are.
+    `threshold`: so long after it began with the step. It looks before each micro-batch whether that
+    long has passed, and ends the one it is at. `divide_by`: the sum of all gradients is divided by
+    how many micro-batches have been computed, or by how many there are.
     Giladi et al., 2023 (DropCompute, arXiv 2306.10598).
     """
 
     threshold: Seconds = Field(gt=0)
     """Time after the beginning of a step at which a worker gives up the rest of its batches."""
-    check: Literal["between", "preempt"] = "between"
-    """When it looks at the clock: `between` micro-batches, so that the one at hand is finished, or
-    at any time (`preempt`), which breaks it off."""
     divide_by: Literal["computed", "all"] = "computed"
     """Whether the mean is over the micro-batches that were computed or over all of them."""
 
@@ -52,19 +48,20 @@ class Accumulation:
         self._clock, self._ledger, self._exchange = job.clock, job.ledger, exchange
         self._number = number
         self._threshold = END_OF_TIME if drop is None else round(drop.threshold * 1e9)
-        self._breaks_off = drop is not None and drop.check == "preempt"
         job.gradients.accumulate(number)
 
     def compute(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
         """Compute the gradients of a step at the parameters read; those that count."""
-        if self._number == 1 and not self._breaks_off:  # the commonest step takes a shorter way
+        if self._number == 1:  # the commonest step takes a shorter way
             return [(yield from self._exchange.begin(worker, read))]
         gradients: list[Gradient] = []
         try:
             yield from self._compute_each(worker, read, gradients)
         except Ended:
             for gradient in gradients:  # it dies with what it has added up
-                self._end(gradient, lost=True)
+                gradient.open, gradient.given_up = 0, True
+                # Of a copy that may be a step ahead of others.
+                self._ledger.ended(gradient, self._clock.time, gradient.read.global_step)
             raise
         return gradients
 
@@ -77,14 +74,7 @@ class Accumulation:
             if clock.time >= deadline:
                 worker.pass_over(left)
                 break
-            if self._breaks_off:
-                gradient = yield from worker.compute_until(read, deadline)
-                if gradient.computed > clock.time:
-                    gradient.computed = -1
-                    self._end(gradient, lost=False)
-                    worker.pass_over(left - 1)
-                    break
-            elif left > 1:
+            if left > 1:
                 gradient = yield from worker.compute_gradient(read)
             else:
                 gradient = yield from self._exchange.begin(worker, read)
@@ -92,8 +82,3 @@ class Accumulation:
                 return
             gradients.append(gradient)
         self._exchange.is_ready(worker)
-
-    def _end(self, gradient: Gradient, *, lost: bool) -> None:
-        gradient.open, gradient.given_up = 0, lost
-        # Of a copy that may be a step ahead of others.
-        self._ledger.ended(gradient, self._clock.time, gradient.read.global_step)

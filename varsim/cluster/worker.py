@@ -107,28 +107,16 @@ class Worker:
         yield end
         return gradient
 
-    def compute_until(self, read: Read, deadline: int) -> Activity[Gradient]:
-        """Compute the gradient of the next batch up to its end, or to `deadline` (ns).
-
-        Cut short, its `computed` is still to come.
-        """
-        gradient, _ = self.begin_gradient(read, (), deadline)
-        yield self.ready_at
-        return gradient
-
     def pass_over(self, batches: int) -> None:
         """So many of the next batches, and their compute times, are for nobody."""
         for _ in range(batches):
             next(self._compute_times)
             next(self._batches)
 
-    def begin_gradient(
-        self, read: Read, shares: Sequence[float], deadline: int = END_OF_TIME
-    ) -> tuple[Gradient, list[int]]:
+    def begin_gradient(self, read: Read, shares: Sequence[float]) -> tuple[Gradient, list[int]]:
         """Begin to compute a gradient; and when these shares of the computation will be done (ns).
 
-        The worker's own time moves to its end, or to the `deadline` (ns); `compute_gradient` waits
-        for that besides.
+        The worker's own time moves to its end; `compute_gradient` waits for that besides.
         """
         start = max(self.ready_at, self._clock.time)
         work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
@@ -138,7 +126,7 @@ class Worker:
         self._code += _NEXT
         gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
-        self._since = self.ready_at = end = min(end, deadline)
+        self._since = self.ready_at = end
         self._spans += (end, self._code)
         return gradient, moments
 

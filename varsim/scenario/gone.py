@@ -10,6 +10,7 @@ _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.
 # what to write instead.
 _GONE: Final = {
     "checkpoint.keep_on": "leave it out: a checkpoint is kept where no failure reaches it",
+    "drop_compute.check": "leave it out: a worker looks at the clock between micro-batches",
     "easgd.mode": "leave it out: workers exchange when they come to it",
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",

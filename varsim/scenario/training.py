@@ -1,6 +1,5 @@
 """Scenario of training: seed, replications, cluster, workload, strategies, stop rule."""
 
-import math
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -74,7 +73,6 @@ class Scenario(ShownAsFile):
                     strategy.on.check(uses_servers=strategy.uses_servers)
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload_of(strategy))
-                strategy.check_times(self._shortest(strategy))
                 strategy.check_events(self.events or in_run(self.failures))
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
                 strategy.check_life(self.failures, self.recovery, self.cluster_of(strategy))
@@ -156,12 +154,6 @@ class Scenario(ShownAsFile):
         if fixed and strategy.gradients_per_update(self.cluster_of(strategy)) == most:
             return self.stop
         return self.stop.over_equal_examples(most * self.workload.batch_size)
-
-    def _shortest(self, strategy: Strategy) -> float:
-        """No worker takes less (s) for a gradient, as far as is known."""
-        cluster = self.cluster_of(strategy)
-        fastest = math.prod(min(1.0, slow.factor) for slow in cluster.slow_workers)
-        return fastest * cluster.compute_distribution(self.workload_of(strategy)).shortest()
 
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""

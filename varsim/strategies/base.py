@@ -388,9 +388,6 @@ class Strategy(Grown, ABC):
                 "backward pass (name a model, or give workload.layers)"
             )
 
-    def check_times(self, shortest: float) -> None:
-        """Raise ValueError where no gradient takes less than this to compute (s), and one must."""
-
     def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
         if self.leaves_out_the_dead and not events:

@@ -23,7 +23,7 @@ from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
-from varsim.units import Bytes, format_seconds
+from varsim.units import Bytes
 from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload
 
@@ -210,15 +210,10 @@ class OnWrite(Strategy):
     @model_validator(mode="after")
     def _settings_of_drop_compute(self) -> Self:
         drop = self.drop_compute
-        if drop is not None and drop.check == "between" and self._micro_batches == 1:
+        if drop is not None and self._micro_batches == 1:
             raise ValueError(
-                "drop_compute has no effect with one micro-batch: check between looks before the "
-                "second (give micro_batches, or check: preempt)"
-            )
-        if drop is not None and drop.check == "preempt" and self.overlap:
-            raise ValueError(
-                "overlap does not go with drop_compute's check preempt: what is already reduced of "
-                "a micro-batch that is broken off could not be taken back (check between can)"
+                "drop_compute has no effect with one micro-batch: a worker looks at the clock "
+                "before the second (give micro_batches)"
             )
         return self
 
@@ -300,16 +295,6 @@ class OnWrite(Strategy):
             units(workload, self._bucketing, cluster),
             prefetch=bool(self.overlap),
         )
-
-    def check_times(self, shortest: float) -> None:
-        """A worker that never ends a micro-batch never sends a gradient."""
-        drop = self.drop_compute
-        if drop is not None and drop.check == "preempt" and drop.threshold < shortest:
-            raise ValueError(
-                f"drop_compute.threshold must be at least {format_seconds(shortest)}, the shortest "
-                f"that a micro-batch takes, not {format_seconds(drop.threshold)}: all would be "
-                "broken off"
-            )
 
     def dies_with_workers(self, cluster: Cluster) -> str:
         """See Strategy; layers that are updated one by one are of two versions in between."""

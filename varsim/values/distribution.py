@@ -55,12 +55,6 @@ class Distribution(Model):
         """Mean in seconds (not named `mean`, which is a field of some distributions)."""
         raise NotImplementedError
 
-    def shortest(self) -> float:
-        """No time is below this, in seconds; 0 where nothing is known."""
-        if parts := self.parts():
-            return min(part.shortest() for part in parts)
-        return 0.0 if self.varies else self.expectation()
-
     def tail(self) -> float:
         """Tail index: moments of orders below it are finite; by default that of the heaviest part,
         and infinite without parts.
@@ -134,9 +128,6 @@ class Uniform(Distribution):
     def expectation(self) -> float:
         return (self.low + self.high) / 2
 
-    def shortest(self) -> float:
-        return self.low
-
 
 class Normal(Distribution):
     """Normal distribution, truncated at 0; `mean` and `std` are those before the truncation."""
@@ -200,9 +191,6 @@ class ShiftedExponential(Distribution):
 
     def expectation(self) -> float:
         return self.mean
-
-    def shortest(self) -> float:
-        return self.minimum
 
 
 class Lognormal(Grown, Distribution):
@@ -323,9 +311,6 @@ class Pareto(Distribution):
 
     def tail(self) -> float:
         return self.alpha
-
-    def shortest(self) -> float:
-        return self.minimum
 
 
 class Gumbel(Distribution):

@@ -122,9 +122,6 @@ class Stages(Distribution):
     def parts(self) -> tuple[Distribution, ...]:
         return self.first, self.second
 
-    def shortest(self) -> float:
-        return self.first.shortest()
-
     def for_batch(self, examples: int) -> Distribution:
         both = {"first": self.first.for_batch(examples), "second": self.second.for_batch(examples)}
         return self.model_copy(update=both)
@@ -248,9 +245,6 @@ class Correlated(Distribution):
 
     def expectation(self) -> float:
         return self.law.expectation()
-
-    def shortest(self) -> float:
-        return 0.0
 
     def backward_share(self) -> float | None:
         return self.law.backward_share()

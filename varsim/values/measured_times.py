@@ -77,9 +77,6 @@ class MeasuredTimes(Distribution):
         """The mean of the rows' means: that of workers in equal numbers for every row."""
         return sum(math.fsum(row) / len(row) for row in self.seconds) / len(self.seconds)
 
-    def shortest(self) -> float:
-        return min(map(min, self.seconds))
-
 
 def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
     """Seconds per step, one tuple per worker; a ValueError names file and line."""

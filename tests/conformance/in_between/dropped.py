@@ -12,7 +12,7 @@ from varsim.strategies.on_write import OnWrite
 def drop_compute(record: Record) -> None:
     """A case of schedules, or of values."""
     number, steps, workers = record["micro_batches"], record["steps"], record["workers"]
-    drop = {"threshold": record["threshold_ms"] / 1000, "check": record["check"]}
+    drop = {"threshold": record["threshold_ms"] / 1000}
     if "divide_by" in record:
         drop["divide_by"] = record["divide_by"]
     strategy = OnWrite.model_validate({"micro_batches": number, "drop_compute": drop})
