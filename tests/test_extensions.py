@@ -128,7 +128,7 @@ class TestEntryPoints:
             assert any(line.startswith(f"{name} ") and about in line for line in lines), name
         assert "plugin code ran" not in done.stdout  # what it prints goes to stderr
         listed = varsim(packages, "list", "strategies").stdout
-        assert "double_binary_tree|hierarchical|hierarchical_leader|push_pull|circle" in listed
+        assert "double_binary_tree|hierarchical|push_pull|circle" in listed
 
     def test_the_schema_names_them_and_goes_on(self, packages: Path) -> None:
         done = varsim(packages, "schema")

@@ -243,7 +243,6 @@ CHOICES = (
     Choice("binomial_tree"),
     Choice("double_binary_tree", segment_size=200.0),
     Choice("hierarchical", 3),
-    Choice("hierarchical_leader", 2),
 )
 every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: str(choice.collective))
 

@@ -36,7 +36,6 @@ ALGORITHMS: list[Choice] = [
     Choice("binomial_tree"),
     Choice("double_binary_tree", None, 2e3),
     Choice("hierarchical", 3),
-    Choice("hierarchical_leader", 2),
 ]
 
 

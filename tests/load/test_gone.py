@@ -33,6 +33,11 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         "strategies[0].drop_compute: 'check' is gone: leave it out: a worker looks at the clock "
         "between micro-batches",
     ),
+    "leaders": (
+        [("STRATEGY", "{kind: on_write, collective: hierarchical_leader, ranks_per_group: 2}")],
+        "strategies[0]: 'collective: hierarchical_leader' is gone: write hierarchical, or a "
+        "collective of your own (varsim.register)",
+    ),
     "turns": (
         [("STRATEGY", "{kind: easgd, mode: round_robin}")],
         "strategies[0]: 'mode' is gone: leave it out: workers exchange when they come to it",

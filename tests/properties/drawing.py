@@ -22,7 +22,7 @@ _KIB: Final = 1024
 _MODELS: Final = ("mobilenet_v2", "alexnet", "lstm_lm_1500", "dlrm_dense")
 _COLLECTIVES: Final = (
     *("ring", "recursive_doubling", "halving_doubling", "binomial_tree", "double_binary_tree"),
-    *("hierarchical", "hierarchical_leader", "push_pull"),
+    *("hierarchical", "push_pull"),
 )
 # Of these everything is drawn that they can be; of others their example, changed now and then.
 _DRAWN: Final = ("on_write", "on_write", "on_read", "none", "sync_replicas", "backup_workers")

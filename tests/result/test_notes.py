@@ -132,14 +132,6 @@ class TestNetworkCards:
         by_groups = {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2}
         assert self.told(by_groups) == ""
 
-    def test_leaders_leave_by_one(self) -> None:
-        leaders = {"kind": "on_write", "collective": "hierarchical_leader", "ranks_per_group": 2}
-        assert self.told(leaders) == (
-            "At most 1 of the 2 network cards of a node carried anything with mirrored all-reduce "
-            "(on_write): rings leave by as many as every node has ranks for, any other message by "
-            "that of its worker."
-        )
-
     def test_a_node_with_fewer_workers_than_cards_has_rings_for_these(self) -> None:
         assert "At most 1 of the 2" in self.told({"kind": "on_write"}, workers=3)
 

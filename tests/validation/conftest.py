@@ -1,9 +1,10 @@
-"""Networks that validation registers are known to no other test."""
+"""What validation registers is known to no other test."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.topology import NETWORKS
 
 
@@ -11,3 +12,4 @@ from varsim.cluster.topology import NETWORKS
 def _forgotten() -> Iterator[None]:
     yield
     NETWORKS.registered.clear()
+    COLLECTIVES.registered.clear()

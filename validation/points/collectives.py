@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+import varsim
 from validation.finding import Verdict
 from validation.points import laws, schedules
 from validation.points.estimate import Measured, exactly
@@ -23,7 +24,7 @@ from validation.points.scenario import (
     slow_motion,
 )
 from varsim.cluster.collective import own_links
-from varsim.cluster.collectives import doubling, hierarchy, ring, tree
+from varsim.cluster.collectives import doubling, ring, tree
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.job import Job
@@ -160,11 +161,16 @@ def leaders(
 ) -> Measured:
     """coll-hier-leader-allreduce: one network card per node, which its leader uses."""
     if g & (g - 1) == 0:
-        return _in_nodes("hierarchical_leader", 1, k, g, n, alpha1, beta1, alpha2, beta2)
+
+        def by_leaders(ranks: int, size: float) -> Schedule:
+            return schedules.leader_all_reduce(ranks, g)
+
+        varsim.register(by_leaders)
+        return _in_nodes("by_leaders", 1, k, g, n, alpha1, beta1, alpha2, beta2)
     slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
     described = _nodes(1, g, beta1, beta2, slower)
     headers = alpha1 / (beta1 or _NOTHING), alpha2 / (beta2 or _NOTHING)
-    schedule = hierarchy.leader_all_reduce(k * g, g)
+    schedule = schedules.leader_all_reduce(k * g, g)
 
     def header(source: int, target: int) -> float:
         return headers[source // g != target // g]
@@ -185,7 +191,8 @@ def _in_nodes(
 ) -> Measured:
     slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
     described = scenario(
-        {"kind": "on_write", "collective": kind, "ranks_per_group": g},
+        {"kind": "on_write", "collective": kind}
+        | ({"ranks_per_group": g} if kind == "hierarchical" else {}),
         k * g,
         laws.constant(1.0),
         {"global_steps": 1},

@@ -9,10 +9,11 @@ from functools import partial
 from simpy.events import Event
 
 from varsim.cluster.clock import Clock
+from varsim.cluster.collectives import hierarchy
 from varsim.cluster.collectives.plan import Plan
-from varsim.cluster.collectives.ring import all_gather_stage
+from varsim.cluster.collectives.ring import all_gather_stage, reduce_scatter_stage
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
-from varsim.cluster.collectives.tree import broadcast_stages, distances
+from varsim.cluster.collectives.tree import broadcast_stages, distances, reduce_stages
 from varsim.cluster.collectives.walk import Walk
 
 
@@ -20,6 +21,25 @@ def binomial_broadcast(ranks: int) -> Schedule:
     """From rank 0: ceil(log2 p) (latency + n / bandwidth)."""
     stages = broadcast_stages([range(ranks)], range(1))
     return Schedule("a broadcast", ranks, 1, stages)
+
+
+def leader_all_reduce(ranks: int, group: int) -> Schedule:
+    """Binomial trees inside, a ring between the first ranks of the groups.
+
+    2 ceil(log2 g) (latency + n / bandwidth) inside (see `tree`), 2(k - 1) (latency + n / k /
+    bandwidth) between.
+    """
+    hierarchy.check(ranks, group)
+    count = ranks // group
+    inside = [range(first, first + group) for first in range(0, ranks, group)]
+    leaders, whole = [range(0, ranks, group)], range(count)
+    stages = (
+        *reduce_stages(inside, whole),
+        reduce_scatter_stage(leaders),
+        all_gather_stage(leaders),
+        *broadcast_stages(inside, whole),
+    )
+    return Schedule("an all-reduce", ranks, count, stages)
 
 
 def scatter_all_gather(ranks: int) -> Schedule:

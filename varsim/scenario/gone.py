@@ -5,12 +5,16 @@ from typing import Final
 
 from varsim.scenario.document import MappingNode, ScalarNode
 
+_HIERARCHICAL: Final = "write hierarchical, or a collective of your own (varsim.register)"
 _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 # `owner.key`, or `owner.key=value`, where the owner is the name of the mapping, or its kind; and
 # what to write instead.
 _GONE: Final = {
     "checkpoint.keep_on": "leave it out: a checkpoint is kept where no failure reaches it",
     "drop_compute.check": "leave it out: a worker looks at the clock between micro-batches",
+    "on_write.collective=hierarchical_leader": _HIERARCHICAL,
+    "local_sgd.collective=hierarchical_leader": _HIERARCHICAL,
+    "diloco.collective=hierarchical_leader": _HIERARCHICAL,
     "easgd.mode": "leave it out: workers exchange when they come to it",
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",

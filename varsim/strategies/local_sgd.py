@@ -89,7 +89,7 @@ class LocalSgd(Strategy):
     def _settings_of_the_collective(self) -> Self:
         if self.collective == "push_pull":
             raise ValueError("collective push_pull needs servers; local_sgd has none")
-        if self.collective in ("hierarchical", "hierarchical_leader"):
+        if self.collective == "hierarchical":
             raise ValueError(
                 f"collective {self.collective} is of on_write and diloco; take another collective"
             )

@@ -1,6 +1,12 @@
 """All schedules for a number of ranks, by name."""
 
-from validation.points.schedules import binomial_broadcast, chain, pairwise, scatter_all_gather
+from validation.points.schedules import (
+    binomial_broadcast,
+    chain,
+    leader_all_reduce,
+    pairwise,
+    scatter_all_gather,
+)
 from varsim.cluster.collectives import (
     double_tree,
     doubling,
@@ -23,7 +29,7 @@ def all_reduces(ranks: int) -> dict[str, Schedule]:
         found[f"double tree, {segments}"] = double_tree.all_reduce(ranks, segments)
     for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
         found[f"hierarchical, {group}"] = hierarchy.all_reduce(ranks, group)
-        found[f"leaders, {group}"] = hierarchy.leader_all_reduce(ranks, group)
+        found[f"leaders, {group}"] = leader_all_reduce(ranks, group)
     return found
 
 

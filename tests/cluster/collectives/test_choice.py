@@ -13,7 +13,6 @@ from varsim.cluster.collectives.choice import Choice
     ("settings", "message"),
     [
         ({"collective": "hierarchical"}, "needs ranks_per_group"),
-        ({"collective": "hierarchical_leader"}, "needs ranks_per_group"),
         ({"collective": "hierarchical", "ranks_per_group": 0}, "greater than 0"),
         (
             {"collective": "hierarchical", "ranks_per_group": 2},

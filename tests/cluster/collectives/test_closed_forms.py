@@ -12,7 +12,13 @@ import pytest
 
 from tests.building import run
 from tests.cluster.collectives.walking import a_job, walked
-from validation.points.schedules import binomial_broadcast, chain, pairwise, scatter_all_gather
+from validation.points.schedules import (
+    binomial_broadcast,
+    chain,
+    leader_all_reduce,
+    pairwise,
+    scatter_all_gather,
+)
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import (
     doubling,
@@ -202,7 +208,7 @@ def test_two_levels(point: Point) -> None:
     wanted = point["parameters"]
     ranks = wanted["k"] * wanted["g"]
     leaders = "leader" in point["family"]
-    make = hierarchy.leader_all_reduce if leaders else hierarchy.all_reduce
+    make = leader_all_reduce if leaders else hierarchy.all_reduce
     latency = round(wanted["alpha1"] * SLOWER * 1e9)
     made = a_job(ranks, 1 / wanted["beta1"] / SLOWER, latency, "fair")
     plan = Plan(make(ranks, wanted["g"]), wanted["n"], two_levels(made, wanted))

@@ -21,7 +21,6 @@ CHOICES = (
     Choice("recursive_doubling"),
     Choice("double_binary_tree", segment_size=200.0),
     Choice("hierarchical", 2),
-    Choice("hierarchical_leader", 3),
 )
 # Of nodes of so many: agents for inside and for between.
 PIPELINES = (Choice("hierarchical", 2, 2_000.0), Choice("hierarchical", 3, 700.0))

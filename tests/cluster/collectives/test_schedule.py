@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.cluster.collectives.algorithms import all_reduces, broadcasts, schedules
-from validation.points.schedules import chain, pairwise
+from validation.points.schedules import chain, leader_all_reduce, pairwise
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring
 from varsim.cluster.collectives.schedule import Schedule
 
@@ -175,7 +175,7 @@ class TestTheDoubleTree:
             "ranks_per_group 4 does not divide 10 workers evenly",
         ),
         (
-            lambda: hierarchy.leader_all_reduce(3, 2),
+            lambda: leader_all_reduce(3, 2),
             "ranks_per_group 2 does not divide 3 workers evenly",
         ),
         (lambda: chain(4, 0), "a chain needs at least one segment, not 0"),

@@ -17,7 +17,6 @@ ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
     "binomial_tree": tree.all_reduce,
     "double_binary_tree": double_tree.all_reduce,
     "hierarchical": hierarchy.all_reduce,
-    "hierarchical_leader": hierarchy.leader_all_reduce,
 }
 # And others' functions, of the ranks and of the bytes of a vector.
 COLLECTIVES: Final = Functions(
@@ -52,7 +51,7 @@ class Choice(NamedTuple):
     def check_settings(self) -> None:
         """Raise ValueError where a setting is missing or has no effect."""
         name = self.collective
-        if name in ("hierarchical", "hierarchical_leader"):
+        if name == "hierarchical":
             if self.ranks_per_group is None:
                 raise ValueError(f"collective {name} needs ranks_per_group (for example 4)")
         elif self.ranks_per_group is not None:

@@ -5,7 +5,7 @@ Ranks 0 to g - 1 are the first group, and so on; the ranks must divide evenly.
 
 from collections.abc import Callable, Iterator
 
-from varsim.cluster.collectives import ring, tree
+from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.schedule import Round, Schedule, Stage, Transfer, once
 
 
@@ -96,24 +96,6 @@ def _pipeline(ranks: int, group: int, segments: int) -> Schedule:
         stages.append(alike(4, handed(first, on=False)))
         stages.append(alike(5, ring.all_gather_stage(inside, within(first))))
     return Schedule("an all-reduce", ranks, segments * ranks, tuple(stages), agents=2)
-
-
-def leader_all_reduce(ranks: int, group: int) -> Schedule:
-    """Binomial trees inside, a ring between the first ranks of the groups.
-
-    2 ceil(log2 g) (latency + n / bandwidth) inside (see `tree`), 2(k - 1) (latency + n / k /
-    bandwidth) between.
-    """
-    count = _groups(ranks, group)
-    inside = [range(first, first + group) for first in range(0, ranks, group)]
-    leaders, whole = [range(0, ranks, group)], range(count)
-    stages = (
-        *tree.reduce_stages(inside, whole),
-        ring.reduce_scatter_stage(leaders),
-        ring.all_gather_stage(leaders),
-        *tree.broadcast_stages(inside, whole),
-    )
-    return Schedule("an all-reduce", ranks, count, stages)
 
 
 def check(ranks: int, group: int) -> None:
