@@ -9,7 +9,7 @@ from typing import Final, TypeVarTuple
 
 import numpy as np
 
-from varsim.cluster.clock import END_OF_TIME, Activity, Clock, uncollected
+from varsim.cluster.clock import END_OF_TIME, Activity, Clock
 from varsim.cluster.deadlock import Remedy, report, restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
@@ -269,7 +269,6 @@ class Job:
         """End the run, by "events", once so many more have been put on the heap."""
         self.clock.call_after(events, lambda: self._end("events"))
 
-    @uncollected()
     @_diverging
     def run(self, label: str) -> Trace:
         """Run until the stop rule holds, or the run stands still.

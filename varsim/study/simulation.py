@@ -214,7 +214,6 @@ def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trac
     return trace
 
 
-@uncollected()
 def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
