@@ -55,6 +55,7 @@ def output(command: str) -> str:
         printed += "\n"
     for head in rest:
         printed = "".join(printed.splitlines(keepends=True)[: int(head[1].removeprefix("-"))])
+    printed = re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", printed)  # another with every new key
     return printed + (f"[exit {code}]\n" if code else "")
 
 
