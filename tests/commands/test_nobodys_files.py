@@ -203,13 +203,13 @@ def test_calibrate_leaves_a_table_of_somebody_else_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["training", "sweep"])
-def test_plot_leaves_links_alone(kind: str, tmp_path: Path) -> None:
+def test_another_run_leaves_links_alone(kind: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert written(kind, out).exit_code == 0
     (tmp_path / "elsewhere").write_text("mine")
     (out / "report.html").unlink()
     (out / "report.html").symlink_to(tmp_path / "elsewhere")
-    done = varsim("plot", out)
+    done = written(kind, out)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"varsim: {out / 'report.html'} is a link; it is left alone")
     assert (tmp_path / "elsewhere").read_text() == "mine"

@@ -160,6 +160,8 @@ class Reruns:
 
     def _again(self, scenario: Scenario, replication: int) -> float:
         trace = self.traces[replication]
+        if not len(trace.steps):
+            return math.nan  # it has no step that could be shorter
         seconds = _PATIENCE * trace.end / NANOSECONDS + 1
         stop = Stop(global_steps=len(trace.steps), time=seconds)
         again = self._run(scenario, stop, replication)
