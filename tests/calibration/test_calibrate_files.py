@@ -261,8 +261,8 @@ class TestCompute:
         assert Path("steps.csv").read_text() == "seconds\n1\n2\n"
 
     def test_steps_that_are_like_the_one_before(self) -> None:
-        fit_markov = ([0.1] * 80 + [0.3] * 20) * 5
-        Path("steps.csv").write_text("worker,seconds\n" + "".join(f"0,{t}\n" for t in fit_markov))
+        spells = ([0.1] * 80 + [0.3] * 20) * 5
+        Path("steps.csv").write_text("worker,seconds\n" + "".join(f"0,{t}\n" for t in spells))
         text = printed("steps.csv")
 
         assert "a step is like the one before it (autocorrelation 0.9" in text

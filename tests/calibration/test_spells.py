@@ -1,4 +1,4 @@
-"""Steps that are like the one before: as spells of fast and slow ones, or played in order."""
+"""Steps that are like the one before are played in order."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,11 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.measurement import StepTable
-from varsim.calibration.steps import fit_markov
-from varsim.study.stragglers import autocorrelation
 from varsim.values.distribution import Lognormal
-from varsim.values.distributions import DISTRIBUTIONS, Markov
+from varsim.values.distributions import Markov
 from varsim.values.stream import stream
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
@@ -43,30 +40,14 @@ def recorded(name: str) -> StepTable:
     return table(rows)
 
 
-def test_the_law_that_made_them_is_found() -> None:
-    rows = {worker: drawn(worker, 2000) for worker in range(4)}
-    found = fit_markov(rows)
+def test_spells_are_played_in_order() -> None:
+    """The measured times keep what a law that forgets would lose."""
+    part = compute_part(table({worker: drawn(worker, 2000) for worker in range(4)}), "steps.csv")
 
-    assert found is not None
-    assert (found.to_slow, found.to_fast) == (
-        pytest.approx(0.02, rel=0.2),
-        pytest.approx(0.1, rel=0.2),
-    )
-    assert found.fast.quantile(0.5) == pytest.approx(0.1, rel=0.01)
-    assert found.slow.quantile(0.5) == pytest.approx(0.2, rel=0.01)
-    measured = autocorrelation(list(rows.values()), 1)
-    assert measured is not None
-    assert found.autocorrelation == pytest.approx(measured, rel=0.03)
-
-
-def test_spells_are_offered_as_a_law_that_scenarios_take() -> None:
-    part = compute_part(table({worker: drawn(worker, 2000) for worker in range(4)}), None)
-
-    assert part.yaml[1] == "  kind: markov"
-    assert DISTRIBUTIONS["markov"] is Markov
+    assert part.yaml == ("compute: {kind: trace, file: 'steps.csv', replay: cycle}",)
     text = "\n".join(part.comments)
     assert "a law that draws each step independently is wrong here" in text
-    assert "chosen; kind: trace with replay: cycle" in text
+    assert "the measured times are played in order" in text
     assert not any(line.endswith("  chosen") for line in part.comments)
 
 
@@ -74,7 +55,7 @@ def test_steps_that_rise_and_rise_are_played_in_order() -> None:
     part = compute_part(table({0: np.linspace(0.1, 0.3, 100).tolist()}), None)
 
     assert "  replay: cycle" in part.yaml
-    assert "no two states that come and go" in "\n".join(part.comments)
+    assert "played in order" in "\n".join(part.comments)
 
 
 def test_real_steps_that_depend_on_each_other() -> None:

@@ -87,9 +87,9 @@ class TestAutocorrelation:
         assert dependence({w: row(w) for w in range(4)}) is None
 
     def test_fast_and_slow_spells(self) -> None:
-        fit_markov = ([0.1] * 20 + [0.3] * 20) * 10
+        spells = ([0.1] * 20 + [0.3] * 20) * 10
         # Of 400 steps 19 differ from the one before: r = 1 - 2 * 19 / 400, but for the two ends.
-        assert dependence({0: fit_markov}) == pytest.approx(1 - 38 / 400, abs=0.01)
+        assert dependence({0: spells}) == pytest.approx(1 - 38 / 400, abs=0.01)
 
     def test_constant_or_single_steps(self) -> None:
         assert dependence({0: [0.1] * 10}) is None

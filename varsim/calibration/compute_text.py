@@ -9,14 +9,11 @@ import numpy as np
 from varsim.calibration.families import FEWEST, SHARES, WORST, Choice, Fit, choose
 from varsim.calibration.measurement import StepTable, with_unit
 from varsim.calibration.steps import (
-    MARKOV_SHARES,
-    MarkovFit,
     Rows,
     Slow,
     WarmUp,
     dependence,
     equal_times,
-    fit_markov,
     of_common_steps,
     slow_workers,
     thinned,
@@ -62,11 +59,7 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
         given = table if len(together[0]) * len(together) == sum(map(len, rows.values())) else None
         return _empirical(given, together, comments, beside, together, (), True, warm is not None)
     if similar is not None:
-        found = fit_markov(alike)
-        fits = found is not None and found.fits(similar)
-        comments += [*_dependent(rows, similar, found, fits), *_compared(choice, drawn=False)]
-        if found is not None and fits:
-            return ComputePart(tuple(comments), (*_markov_yaml(found), *_slower(slow)))
+        comments += [*_dependent(rows, similar), *_compared(choice, drawn=False)]
     else:
         comments += _compared(choice, drawn=True)
         if choice.best is not None:
@@ -87,20 +80,8 @@ def _law(fit: Fit) -> str:
     return f"{{{', '.join(values)}}}"
 
 
-def _markov_yaml(found: MarkovFit) -> list[str]:
-    """YAML of a two-state Markov chain."""
-    return [
-        "compute:",
-        "  kind: markov",
-        f"  fast: {_law(found.fast)}",
-        f"  slow: {_law(found.slow)}",
-        f"  to_slow: {found.to_slow!r}",
-        f"  to_fast: {found.to_fast!r}",
-    ]
-
-
-def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) -> Iterator[str]:
-    """Comments on autocorrelated steps: possible causes, and the distribution that keeps them."""
+def _dependent(rows: Rows, similar: float) -> Iterator[str]:
+    """Comments on autocorrelated steps: possible causes, and what keeps them."""
     yield (
         f"  a step is like the one before it (autocorrelation {similar:.2f}): a law that "
         "draws each step independently is wrong here"
@@ -111,22 +92,7 @@ def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) 
             f"  {repeated:.0%} of the steps take exactly as long as the one before: that looks "
             "like samples, not like every step measured; part of the autocorrelation is that"
         )
-    if found is None:
-        yield "  no two states that come and go: the measured times are played in order"
-        return
-    ratios = ", ".join(
-        f"p{100 * share:g} {ratio:.3f}"
-        for share, ratio in zip(MARKOV_SHARES, found.ratios, strict=True)
-    )
-    yield (
-        f"  as spells (kind: markov): from {format_seconds(found.border)} a step is slow, "
-        f"{found.share_slow:.1%} of them, in spells of {1 / found.to_fast:.3g} steps"
-    )
-    yield f"    autocorrelation {found.autocorrelation:.2f}; fitted / measured: {ratios}"
-    if fits:
-        yield "    chosen; kind: trace with replay: cycle plays the measured times in order instead"
-    else:
-        yield "    too far off: the measured times are played in order"
+    yield "  the measured times are played in order (kind: trace, replay: cycle)"
 
 
 def _without(rows: Rows, steps: int) -> Rows:

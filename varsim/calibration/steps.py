@@ -1,8 +1,7 @@
-"""Step times of workers: warm-up, slow workers, autocorrelation, thinning, Markov fit.
+"""Step times of workers: warm-up, slow workers, autocorrelation, thinning.
 
 Slow workers are found by medians, so that a few late steps do not count; the 99 % interval of a
-factor comes from the order statistics around the medians, on the logarithm of times. For the
-two-state Markov fit times are cut where the logarithms within both parts vary least (Otsu, 1979).
+factor comes from the order statistics around the medians, on the logarithm of times.
 """
 
 import math
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import FEWEST, SHARES, WORST, Fit, Times, choose, rounded
+from varsim.calibration.families import FEWEST, SHARES, Times
 from varsim.calibration.measurement import StepTable
 from varsim.study.stragglers import Stragglers, autocorrelation, stragglers
 
@@ -193,90 +192,3 @@ def _quality(kept: Sequence[Times], whole: Sequence[Times]) -> str:
     ):
         ratios.append(f"p{100 * share:g} {now / was:.3f}")
     return f"what is kept / measured: {', '.join(ratios)}"
-
-
-MARKOV_SHARES: Final = (0.5, 0.9, 0.99)
-_FEWEST_CHANGES: Final = 3  # changes each way that tell how often there is one
-_ENOUGH: Final = 0.5  # of the measured autocorrelation, that the law has to keep
-_POINTS: Final = (np.arange(1000) + 0.5) / 1000
-
-
-class MarkovFit(NamedTuple):
-    """Fit of a two-state Markov chain, its lag-1 autocorrelation and quantile ratios.
-
-    `border` (s): from there on a step is slow.
-    """
-
-    fast: Fit
-    slow: Fit
-    to_slow: float
-    to_fast: float
-    border: float
-    autocorrelation: float
-    ratios: tuple[float, ...]
-
-    @property
-    def share_slow(self) -> float:
-        """Share of the steps that are slow, in the long run."""
-        return self.to_slow / (self.to_slow + self.to_fast)
-
-    def fits(self, measured: float) -> bool:
-        """Does it keep enough of the measured autocorrelation, and all quantiles?"""
-        near = all(abs(ratio - 1) <= WORST for ratio in self.ratios)
-        return near and self.autocorrelation >= _ENOUGH * measured
-
-
-def fit_markov(rows: Rows) -> MarkovFit | None:
-    """Two-state Markov fit of all rows; None where steps hardly ever change their state."""
-    times = np.concatenate([np.array(row) for row in rows.values()])
-    border = _border(times)
-    before = np.concatenate([np.array(row[:-1]) >= border for row in rows.values()])
-    after = np.concatenate([np.array(row[1:]) >= border for row in rows.values()])
-    slower, faster = int((~before & after).sum()), int((before & ~after).sum())
-    if min(slower, faster) < _FEWEST_CHANGES:
-        return None
-    to_slow, to_fast = rounded(slower / (~before).sum()), rounded(faster / before.sum())
-    fast, slow = _best_fit(times[times < border]), _best_fit(times[times >= border])
-    points = np.concatenate(
-        [[distribution.quantile(p) for p in _POINTS] for distribution in (fast, slow)]
-    )
-    share = to_slow / (to_slow + to_fast)
-    weights = np.repeat([1 - share, share], len(_POINTS))
-    between = share * (1 - share) * (points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean())
-    mean = np.average(points, weights=weights)
-    variance = np.average((points - mean) ** 2, weights=weights)
-    gap = points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean()
-    return MarkovFit(
-        fast,
-        slow,
-        to_slow,
-        to_fast,
-        border,
-        float((1 - to_slow - to_fast) * between * gap / variance),
-        tuple(
-            float(_quantile(points, weights, share) / np.quantile(times, share))
-            for share in MARKOV_SHARES
-        ),
-    )
-
-
-def _border(times: Times) -> float:
-    """Where to cut, so that the variance between both parts is largest."""
-    values = np.unique(times)
-    logs = np.log(np.sort(times))
-    counts = np.searchsorted(np.sort(times), values[1:])
-    sums = np.concatenate([[0.0], np.cumsum(logs)])
-    low, high = sums[counts] / counts, (sums[-1] - sums[counts]) / (logs.size - counts)
-    between = counts * (logs.size - counts) * (high - low) ** 2
-    return float(values[1 + int(np.argmax(between))])
-
-
-def _best_fit(times: Times) -> Fit:
-    choice = choose(times)
-    return (choice.best or choice.candidates[0]).fit
-
-
-def _quantile(points: Times, weights: Times, share: float) -> float:
-    order = np.argsort(points)
-    reached = np.cumsum(weights[order]) / weights.sum()
-    return float(points[order][np.searchsorted(reached, share)])
