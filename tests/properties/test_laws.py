@@ -111,6 +111,7 @@ def test_a_constant_law_is_a_trace_of_one_time(one: Scenario, ms: float) -> None
 @given(scenarios(), st.sampled_from([2.0, 8.0]))
 def test_bytes_and_bandwidths_scale_together(one: Scenario, factor: float) -> None:
     assume(one.workload.model is None and not one.workload.has_values)
+    assume(not any(_has_default_sizes(strategy.model_dump()) for strategy in one.strategies))
     # Sizes that 1 to 8 workers and servers can share without a rest, in numbers of 1 to 8 bytes.
     even = _over_bytes(
         one.model_dump(exclude_unset=True), _SIZES, lambda own: 6720.0 * (own // 50 + 1)
@@ -119,6 +120,15 @@ def test_bytes_and_bandwidths_scale_together(one: Scenario, factor: float) -> No
     links = [replace_bytes(link, factor) for link in few.links]
     assert many.links == links
     assert_same(replace(few, links=links, sent=few.sent * factor), many, but=_OF_THE_ENGINE)
+
+
+def _has_default_sizes(strategy: Mapping[str, Any]) -> bool:
+    """Whether buckets or segments have sizes that nobody wrote down, and that do not scale."""
+    in_buckets = strategy.get("overlap") or strategy.get("sharding")
+    return bool(
+        (in_buckets and strategy.get("bucket_size", 0.0) is None)
+        or (strategy.get("collective") == "double_binary_tree" and not strategy["segment_size"])
+    )
 
 
 def replace_bytes(link: Any, factor: float) -> Any:
