@@ -222,9 +222,9 @@ class TestInABrowser:
     ) -> None:
         with opened(overlapping, tmp_path) as shown:
             canvas = shown.locator("#player canvas")
-            # Three workers of 19 px and three of 13; a strip of links below each, one of what is
-            # in use, with a line for its name, and one of staleness.
-            assert canvas.bounding_box()["height"] == 22 + 2 * 32 + 57 + 39 + 5 * 22 + 2 * 14
+            # Three workers of 19 px and three of 13; a strip of what is sent below each, and one of
+            # staleness.
+            assert canvas.bounding_box()["height"] == 22 + 2 * 32 + 57 + 39 + 3 * 22
             told = player.content(overlapping)
             sent = told["strategies"][0]["workers"][0]["sends"]
             middle = (sent[1] + sent[2]) / 2
