@@ -68,11 +68,11 @@ def main(
 ) -> None:
     """Hold varsim against theory and measurements.
 
-    Without options all of it: closed forms, other simulators, published measurements, training
-    across slow links, all-reduces between nodes, sharded training, interruptions of large jobs,
-    recorded faults and runs, identities. Ends with 3 where a bound is missed, but for random points
-    of closed forms, each held against its 99 % interval, of which one in a hundred misses by
-    chance: as long as no more than one in fifty does.
+    Without options all of it: closed forms, other simulators, published measurements, jobs from
+    presets alone, training across slow links, all-reduces between nodes, sharded training,
+    interruptions of large jobs, recorded faults and runs, identities. Ends with 3 where a bound is
+    missed, but for random points of closed forms, each held against its 99 % interval, of which
+    one in a hundred misses by chance: as long as no more than one in fifty does.
     """
     if scenario is not None and not equivalences:
         raise typer.BadParameter("--scenario goes with --equivalences")
@@ -136,7 +136,7 @@ def validate(wanted: Wanted) -> None:
         page = validation_report.write(whole.sections, directory, wanted.command)
         write(f"report: {page}")
     if wanted.everything and wanted.only is None:
-        write(f"errors of presets: {presets.write()}")
+        write(f"errors of presets: {presets.write(whole.presets)}")
     if wrong := [one for section in whole.sections for one in broken(section)]:
         complain(f"varsim: {len(wrong)} lines miss their bound")
         raise typer.Exit(OUT_OF_BOUNDS)
@@ -155,6 +155,7 @@ def _validated(wanted: Wanted) -> Whole:
                 if wanted.everything or wanted.published is not None
                 else None
             ),
+            presets=wanted.everything,
             peers=wanted.everything,
             outer=wanted.everything,
             between_nodes=wanted.everything,

@@ -19,7 +19,7 @@ from validation.points.findings import (
     told,
 )
 from validation.points.point import Point
-from validation.published import lead
+from validation.published import lead, presets
 from varsim.calibration.recorded.comparison import Comparison
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import mapped
@@ -78,6 +78,7 @@ class Asked(NamedTuple):
 
     points: Sequence[Point] | None = None
     published: Callable[[], list[Finding]] | None = None
+    presets: bool = False
     peers: bool = False
     outer: bool = False
     between_nodes: bool = False
@@ -89,10 +90,14 @@ class Asked(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """All sections that have lines, and the measured runs in full, for a page of their own."""
+    """All sections that have lines, and the measured runs in full, for a page of their own.
+
+    `presets`: how jobs scale that are simulated from presets alone, for the table of their errors.
+    """
 
     sections: list[Section]
     comparison: Comparison | None
+    presets: Sequence[presets.Scaling]
 
 
 def validated(asked: Asked, said: Said, jobs: int) -> Whole:
@@ -126,6 +131,7 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
     assert isinstance(published, list)
     assert comparison is None or isinstance(comparison, Comparison)
     ran = [one for one in results if isinstance(one, Ran)]
+    scalings = _presets(asked, said)
     sections = [
         Section("closed_forms", "Closed forms", _POINTS, BOUND, told(wanted, known, ran)),
         Section("peers", "Other simulators", _PEERS, _PEERS_BOUND, _peers(asked, said)),
@@ -136,6 +142,14 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             _PUBLISHED_BOUND,
             published,
             lead=lead(published),
+        ),
+        Section(
+            "presets",
+            "Presets alone",
+            presets.ABOUT,
+            presets.BOUND,
+            presets.findings(scalings),
+            lead=presets.lead(scalings),
         ),
         Section(
             "slow_links",
@@ -183,7 +197,7 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             scaled=False,
         ),
     ]
-    return Whole([section for section in sections if section.findings], comparison)
+    return Whole([section for section in sections if section.findings], comparison, scalings)
 
 
 def _called(work: Callable[[], object]) -> object:
@@ -198,6 +212,13 @@ def _peers(asked: Asked, said: Said) -> list[Finding]:
     said("other simulators")
     found = peers.findings()
     return [one for one in found if matches(asked.only, "peers", one.group, one.name)]
+
+
+def _presets(asked: Asked, said: Said) -> list[presets.Scaling]:
+    if not asked.presets or not matches(asked.only, presets.GROUP):
+        return []
+    said("published jobs from presets alone")
+    return presets.scalings()
 
 
 def _outer(asked: Asked, said: Said) -> list[Finding]:

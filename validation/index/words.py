@@ -48,11 +48,14 @@ def sentence(section: Section) -> str:
     counts = verdict_counts(section)
     judged = counts[Verdict.PASS] + counts[Verdict.MISS]
     lead = f"{section.lead} " if section.lead else ""
+    reported = counts[Verdict.REPORTED]
+    if reported == len(section.findings):
+        return f"{lead}All {reported} lines are reported without a bound."
     said = f"{lead}{counts[Verdict.PASS]} of {judged} lines keep their bound."
     errors = sizes(section.findings)
     if section.scaled and errors:
         said += f" Median error {100 * median(errors):.2g} %, largest {100 * max(errors):.3g} %."
-    if reported := counts[Verdict.REPORTED]:
+    if reported:
         said += f" {reported} are reported without a bound."
     left = sum(counts[verdict] for verdict in LEFT_OUT)
     if left:

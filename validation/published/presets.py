@@ -7,14 +7,23 @@ many GPUs scale; `varsim/data/preset_errors.csv` keeps it for notes on runs from
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from validation.finding import Finding, Verdict
 from validation.published.table import bundled_rows
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.study.beginning import begin
 
+ABOUT: Final = (
+    "Scaling of all-reduced training to 256 and 512 GPUs, from presets alone: a device, links and "
+    "a model by their names, nothing fitted. Runs from presets alone tell these errors "
+    "(varsim/data/preset_errors.csv)."
+)
+BOUND: Final = "None: what comes out is the margin that such runs tell."
+GROUP: Final = "presets alone"
 TABLE: Final = Path(__file__).parents[2] / "varsim" / "data" / "preset_errors.csv"
 _EVENTS: Final = 400_000
 
@@ -56,13 +65,23 @@ stop: {{global_steps: 20}}
 """
 
 
-def table() -> str:
-    """The table as CSV: a row for each job, with the error of its throughput."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        ("experiment", "model", "workers", "link", "measured", "simulated", "error", "source")
-    )
+class Scaling(NamedTuple):
+    """The scaling efficiency of a job: throughput per GPU on the most, over that on the fewest."""
+
+    job: Job
+    measured: float
+    simulated: float
+    where: str  # it was published
+
+    @property
+    def error(self) -> float:
+        """How much more is simulated than was measured, as a share of that."""
+        return self.simulated / self.measured - 1
+
+
+def scalings() -> list[Scaling]:
+    """All jobs, simulated."""
+    found = []
     for job in JOBS:
         (row,) = (
             one
@@ -70,15 +89,51 @@ def table() -> str:
             if (one.experiment, one.model) == (job.experiment, job.model)
             and one.metric.startswith("scaling efficiency")
         )
-        measured, got = row.value / 100, _scaling(job)
-        numbers = (f"{measured:g}", f"{got:.3f}", f"{got / measured - 1:+.3f}")
-        writer.writerow((job.experiment, job.model, job.most, job.link, *numbers, row.where))
+        found.append(Scaling(job, row.value / 100, _scaling(job), row.where))
+    return found
+
+
+def lead(of: Sequence[Scaling]) -> str:
+    """By how much each is off, in a sentence."""
+    each = ", ".join(f"{one.job.model} {100 * one.error:+.1f} %" for one in of)
+    return f"Off by {each}."
+
+
+def findings(of: Sequence[Scaling]) -> list[Finding]:
+    """A line for each job; none has a bound."""
+    return [
+        Finding(
+            GROUP,
+            f"{one.job.experiment}: {one.job.model}, {one.job.most} GPUs, {one.job.link}",
+            "scaling efficiency",
+            "%",
+            100 * one.measured,
+            100 * one.simulated,
+            None,
+            "",
+            Verdict.REPORTED,
+            one.where,
+        )
+        for one in of
+    ]
+
+
+def table(of: Sequence[Scaling]) -> str:
+    """The table as CSV: a row for each job, with the error of its throughput."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(
+        ("experiment", "model", "workers", "link", "measured", "simulated", "error", "source")
+    )
+    for one in of:
+        job, numbers = one.job, (f"{one.measured:g}", f"{one.simulated:.3f}", f"{one.error:+.3f}")
+        writer.writerow((job.experiment, job.model, job.most, job.link, *numbers, one.where))
     return file.getvalue()
 
 
-def write() -> Path:
+def write(of: Sequence[Scaling]) -> Path:
     """Write the table to where the package reads it."""
-    TABLE.write_text(table(), encoding="utf-8", newline="\n")
+    TABLE.write_text(table(of), encoding="utf-8", newline="\n")
     return TABLE
 
 
