@@ -54,57 +54,27 @@ class TestText:
         assert (first.size, first.messages, first.carried) == (1024, 30, 1920)
         assert first.seconds == pytest.approx(149e-6, rel=0.02)
 
-    def test_the_name_may_stand_in_the_command_line_or_the_file_name(self) -> None:
+    def test_the_name_stands_in_the_command_line_or_is_given(self) -> None:
         text = devices(4) + table(4, 1e-5, 1e9, redop="none", messages=3, bus=0.75)
 
         assert read("$ ./all_gather_perf -b 1K\n" + text)[0].what.startswith("all_gather of 4 ")
         assert read("$ ./alltoall_perf_mpi -b 1K\n" + text)[0].what.startswith("alltoall of 4 ")
-        assert read(text, "AllToAll-4.log")[0].what.startswith("alltoall of 4 ")
         assert read(text, collective="alltoall")[0].what.startswith("alltoall of 4 ")
 
-    def test_reduce_stands_in_other_names(self) -> None:
-        text = devices(4) + table(4, 1e-5, 1e9)
+    def test_collective_and_ranks_that_no_line_says_are_asked_for(self) -> None:
+        rows = table(12, 1e-6, 20e9)
 
-        assert read(text, "all-reduce.log")[0].what.startswith("all_reduce of 4 ")
-
-    @pytest.mark.parametrize(
-        ("redop", "root", "bus", "name"),
-        [
-            ("sum", -1, 1.75, "all_reduce"),
-            ("sum", -1, 0.875, "reduce_scatter"),
-            ("none", -1, 0.875, "all_gather"),
-            ("none", 0, 1.0, "broadcast"),
-            ("sum", 0, 1.0, "reduce"),
-            ("sum", -1, 1.0, "sendrecv"),
-        ],
-    )
-    def test_an_unnamed_test_is_known_by_its_rates(
-        self, redop: str, root: int, bus: float, name: str
-    ) -> None:
-        text = devices(8) + table(8, 1e-6, 20e9, redop=redop, root=root, bus=bus)
-
-        assert read(text)[0].what.startswith(f"{name} of 8 ranks")
-
-    def test_two_ranks_alone_may_be_two_tests(self) -> None:
-        said = refusal(devices(2) + table(2, 1e-6, 20e9))
-
-        assert said == (
-            "out.txt: which collective was measured? it may be all_reduce or sendrecv; say it with "
-            "--collective"
+        assert refusal(devices(12) + rows, "all_reduce.log") == (
+            "all_reduce.log: which collective was measured? No line says it; give --collective"
         )
-
-    def test_ranks_are_inferred_from_the_rates_of_an_all_reduce(self) -> None:
-        # No line lists them, as where only the launcher's rank prints.
-        assert read(table(12, 1e-6, 20e9))[0].what.startswith("all_reduce of 12 ranks")
-
-    def test_ranks_that_rates_cannot_tell_are_asked_for(self) -> None:
-        text = table(2000, 1e-9, 20e9)
-
-        assert "give --ranks" in refusal(text)
-        assert read(text, ranks=2000)[0].what.startswith("all_reduce of 2000 ranks")
+        assert refusal("all_reduce_perf\n" + rows) == (
+            "out.txt: how many ranks took part? No line says it; give --ranks"
+        )
+        given = read(rows, collective="all_reduce", ranks=12)
+        assert given[0].what.startswith("all_reduce of 12 ranks")
 
     def test_ranks_of_a_split_communicator_are_those_of_a_group(self) -> None:
-        text = devices(8, groups=2) + table(4, 1e-6, 20e9)
+        text = "all_reduce_perf\n" + devices(8, groups=2) + table(4, 1e-6, 20e9)
 
         assert read(text)[0].what.startswith("all_reduce of 4 ranks")
 
@@ -126,7 +96,7 @@ class TestText:
         end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.2\n"
         concluded = "# Collective test concluded: all_reduce_perf\n"
         text = "./all_reduce_perf\n" + devices(4) + table(4, 1e-5, 2e9) + end + concluded
-        first, second = read(text + devices(4) + gather + end)
+        first, second = read(text + "./all_gather_perf\n" + devices(4) + gather + end)
 
         assert first.what.startswith("all_reduce of 4 ranks")
         assert second.what.startswith("all_gather of 4 ranks")
@@ -207,8 +177,6 @@ class TestText:
         assert refusal("gather_perf\n" + devices(2) + HEADER + ROW).startswith(
             "out.txt: gather_perf is not one of the tests that can be read: all_reduce_perf, "
         )
-        assert "nothing in it says which" in refusal(devices(4) + HEADER + ROW)
-        assert "give --ranks" in refusal(HEADER + ROW, collective="broadcast")
 
     def test_what_is_recognised(self) -> None:
         assert looks_like_nccl_text(HEADER)
@@ -238,7 +206,7 @@ class TestJson:
         (one,) = read_nccl_json(data, "all_gather.json")
 
         assert (one.ranks, one.program) == (None, "")
-        assert transfers_of(one, None, None).what.startswith("all_gather of 8 ranks")
+        assert transfers_of(one, "all_gather", 8).what.startswith("all_gather of 8 ranks")
 
     def test_in_place_where_that_is_all_there_is(self) -> None:
         data = json_data()

@@ -5,9 +5,9 @@ count, type, in most versions redop and root, then twice time, algbw, busbw and 
 elements), lines `Rank 0 Group 0 Pid ...` for the ranks; times in us, rates in GB/s; other output
 may stand around it. JSON (file version 1): `config.devices` lists the ranks; each of `results` has
 size, redop, root, and `out_of_place` and `in_place` with time (us), alg_bw and bus_bw (GB/s) and
-nwrong (null: not checked); the name of the program is in `args`. Where collective or number of
-ranks is missing it is inferred from bus / algorithm bandwidth, a function of both
-(doc/PERFORMANCE.md of nccl-tests), or has to be given.
+nwrong (null: not checked); the name of the program is in `args`. Where the output does not say the
+collective, or the number of ranks, it has to be given; bus / algorithm bandwidth, a function of
+both (doc/PERFORMANCE.md of nccl-tests), has to agree.
 """
 
 import math
@@ -32,19 +32,16 @@ from varsim.calibration.measurement import (
 )
 
 _CLOSE: Final = 0.03  # relative: rates are printed with three digits or more
-_MOST_RANKS: Final = 4096
 
 
 class Row(NamedTuple):
-    """One line of results: bytes, s, the operation, the root, bus / algorithm bandwidth if seen.
+    """One line of results: bytes, s, bus / algorithm bandwidth if seen.
 
     `right`: the data were checked and found right, or not checked.
     """
 
     size: float
     seconds: float
-    redop: str
-    root: int | None
     ratio: float | None
     right: bool
     in_place: bool
@@ -69,10 +66,9 @@ def transfers_of(table: Table, collective: str | None, ranks: int | None) -> Tra
     if not used:
         why = "every result is marked wrong" if sized else "the table has no sizes above 0"
         raise UnreadableError([f"{table.source}: {why}"])
+    name, count = _collective(table, collective), _ranks(table, ranks)
     ratios = [row.ratio for row in used if row.ratio is not None]
     ratio = median(ratios) if ratios else None
-    name = _collective(table, used, ratio, collective, ranks or table.ranks)
-    count = _ranks(table, name, ratio, ranks)
     expected = pattern(name, count).bus
     if ratio is not None and abs(ratio / expected - 1) > _CLOSE:
         raise UnreadableError(
@@ -101,92 +97,36 @@ def _notes(table: Table, used: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _collective(
-    table: Table,
-    rows: Sequence[Row],
-    ratio: float | None,
-    given: str | None,
-    ranks: int | None,
-) -> str:
-    if given is not None:
-        return given
-    named = table.program or _in_name(table.source)
-    if named:
-        if named in COLLECTIVES:
-            return named
-        known = ", ".join(f"{name}_perf" for name in COLLECTIVES)
+def _collective(table: Table, given: str | None) -> str:
+    """Which collective was measured."""
+    name = given or table.program
+    if not name:
         raise UnreadableError(
-            [f"{table.source}: {named}_perf is not one of the tests that can be read: {known}"]
+            [f"{table.source}: which collective was measured? No line says it; give --collective"]
         )
-    fitting = _fitting(rows, ratio, ranks)
-    if len(fitting) == 1:
-        return fitting[0]
-    what = f"it may be {' or '.join(fitting)}" if fitting else "nothing in it says which"
-    raise UnreadableError(
-        [f"{table.source}: which collective was measured? {what}; say it with --collective"]
-    )
+    if name not in COLLECTIVES:
+        known = ", ".join(f"{one}_perf" for one in COLLECTIVES)
+        raise UnreadableError(
+            [f"{table.source}: {name}_perf is not one of the tests that can be read: {known}"]
+        )
+    return name
 
 
-def _fitting(rows: Sequence[Row], ratio: float | None, ranks: int | None) -> list[str]:
-    """The collectives that rates and columns leave possible."""
-    reduces = any(row.redop not in ("", "none") for row in rows)
-    rooted = any(row.root is not None and row.root >= 0 for row in rows)
-    if rooted:
-        return ["reduce" if reduces else "broadcast"]
-    if ratio is None:
-        return []
-    if ranks is None:
-        return ["all_reduce"] if ratio > 1 + _CLOSE else []
-    # sendrecv prints an operation, too, though it does nothing with it.
-    names = ("all_reduce", "reduce_scatter", "sendrecv") if reduces else ("all_gather", "alltoall")
-    close = [name for name in names if abs(ratio / pattern(name, ranks).bus - 1) <= _CLOSE]
-    # An all-gather and an all-to-all are the same to the model: as many messages, as many bytes.
-    return close[:1] if not reduces else close
-
-
-def _in_name(source: str) -> str:
-    """The collective that a file is named after."""
-    lowered = source.lower().replace("-", "_")
-    squeezed = lowered.replace("_", "")
-    found = [name for name in COLLECTIVES if name in lowered or name.replace("_", "") in squeezed]
-    # `reduce` stands in other names as well.
-    return max(found, key=len) if found else ""
-
-
-def _ranks(table: Table, name: str, ratio: float | None, given: int | None) -> int:
+def _ranks(table: Table, given: int | None) -> int:
     """How many ranks took part, at least two."""
-    if given is not None:
-        return given
-    if table.ranks is not None:
-        if table.ranks < 2:
-            raise UnreadableError(
-                [
-                    f"{table.source}: 1 rank, so nothing was sent (nccl-tests built without MPI=1 "
-                    "do not see the others; if there were more, give --ranks)"
-                ]
-            )
-        return table.ranks
-    inferred = _inferred(name, ratio)
-    if inferred is None:
+    ranks = given or table.ranks
+    if ranks is None:
         raise UnreadableError(
             [f"{table.source}: how many ranks took part? No line says it; give --ranks"]
         )
-    return inferred
-
-
-def _inferred(name: str, ratio: float | None) -> int | None:
-    """The number of ranks from bus / algorithm bandwidth; None where it does not tell."""
-    if ratio is None:
-        return None
-    if name == "sendrecv":
-        return 2  # its time does not depend on them in the model
-    part = ratio / 2 if name == "all_reduce" else ratio
-    if name in ("broadcast", "reduce") or not 0.45 < part < 1:
-        return None
-    near = round(1 / (1 - part))
-    # Rates of three digits tell 16 ranks from 15, not 200 from 199.
-    apart = abs(pattern(name, near).bus - pattern(name, near + 1).bus) / ratio
-    return near if 2 <= near <= _MOST_RANKS and apart > 2e-3 else None
+    if ranks < 2:
+        raise UnreadableError(
+            [
+                f"{table.source}: 1 rank, so nothing was sent (nccl-tests built without MPI=1 "
+                "do not see the others; if there were more, give --ranks)"
+            ]
+        )
+    return ranks
 
 
 _JSON_PROGRAM: Final = re.compile(r"([a-z][a-z_0-9]*?)_perf(?:_mpi)?$")
@@ -236,12 +176,9 @@ def _json_row(result: object) -> Row:
     if size and not SHORTEST <= seconds <= LONGEST:
         raise ValueError(f"time {microseconds:g} us is {seconds:.3g} s: is the unit right?")
     rate, bus = _json_number(half, "alg_bw"), _json_number(half, "bus_bw")
-    root = str(result.get("root", "")).strip()
     return Row(
         size=size,
         seconds=seconds,
-        redop=str(result.get("redop", "")),
-        root=int(root) if re.fullmatch(r"-?[0-9]{1,9}", root) else None,
         ratio=bus / rate if rate >= 1e-3 else None,  # six decimals are written
         right=half.get("nwrong") is None or _json_number(half, "nwrong") == 0,
         in_place=half is not out,
@@ -296,7 +233,6 @@ _PROGRAM: Final = re.compile(r"\b([a-z][a-z_0-9]*?)_perf(?:_mpi)?\b")
 _END: Final = re.compile(r"Out of bounds values|Avg bus bandwidth")
 _ROW: Final = re.compile(r"-?[0-9][0-9.]*\s+-?[0-9]\S*\s+\S")
 _COUNT: Final = re.compile(r"[0-9]{1,18}")
-_WHOLE: Final = re.compile(r"-?[0-9]{1,9}")
 _FIRST: Final = 3  # columns size, count, type
 _MOST_MIDDLE: Final = 2  # redop, root
 _MEASURED: Final = 4  # columns time, algbw, busbw, wrong
@@ -366,16 +302,11 @@ def _text_row(words: list[_Word], timestamps: bool) -> Row:
     middle = len(words) - _FIRST - 2 * _MEASURED
     if not 0 <= middle <= _MOST_MIDDLE:
         raise _TornError(None, f"{len(words)} columns; the line is torn, or not of nccl-tests")
-    options = [word.text for word in words[_FIRST : _FIRST + middle]]
     time, algorithm, bus, errors = words[_FIRST + middle : _FIRST + middle + _MEASURED]
-    roots = [int(text) for text in options if _WHOLE.fullmatch(text)]
-    names = [text for text in options if not _WHOLE.fullmatch(text)]
     rate, bus_rate = _text_number(algorithm), _text_number(bus)
     return Row(
         size=float(words[0].text),
         seconds=_text_time(time) if words[0].text.strip("0") else math.nan,
-        redop=names[0] if names else "",
-        root=roots[0] if roots else None,
         ratio=bus_rate / rate if rate >= _FEWEST_DIGITS else None,
         right=errors.text == "N/A" or _text_number(errors) < _RIGHT,
         in_place=False,
