@@ -1,5 +1,6 @@
 """Warm-up, slow workers and steps that depend on each other."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -94,3 +95,7 @@ class TestAutocorrelation:
     def test_constant_or_single_steps(self) -> None:
         assert dependence({0: [0.1] * 10}) is None
         assert dependence({0: [0.1]}) is None
+
+    def test_equal_steps_are_not_called_like_the_one_before(self) -> None:
+        rounded = [0.095] * 5 + [math.nextafter(0.095, 1)] * 25
+        assert dependence({0: rounded}) is None

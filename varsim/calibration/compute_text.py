@@ -16,13 +16,12 @@ from varsim.calibration.steps import (
     equal_times,
     of_common_steps,
     slow_workers,
-    thinned,
     warm_up,
 )
 from varsim.study.stragglers import SAMPLED, Stragglers, equal_to_previous
 from varsim.units import format_seconds, span
+from varsim.values.csv_file import MOST_ROWS
 
-_MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
 _MOST_INLINE: Final = 200
 _DIGITS: Final = 6
 _ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
@@ -53,21 +52,19 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     if steps is not None and (note := equal_times(table, steps)):
         comments += [f"  {line}" for line in wrap(note, 98)]
         comments.append("  what follows takes waiting and communication for compute")
-    if steps is not None and steps.dependent:
-        comments += [*_dependent_workers(steps), *_compared(choice, drawn=False)]
-        together = {worker: column.tolist() for worker, column in enumerate(steps.table.T)}
-        given = table if len(together[0]) * len(together) == sum(map(len, rows.values())) else None
-        return _empirical(given, together, comments, beside, together, (), True, warm is not None)
-    if similar is not None:
-        comments += [*_dependent(rows, similar), *_compared(choice, drawn=False)]
-    else:
-        comments += _compared(choice, drawn=True)
-        if choice.best is not None:
-            yaml = f"compute: {_law(choice.best.fit)}"
-            return ComputePart(tuple(comments), (yaml, *_slower(slow)))
-    return _empirical(
-        table, rows, comments, beside, alike, slow, similar is not None, warm is not None
-    )
+    together = steps is not None and steps.dependent
+    if together:
+        assert steps is not None
+        comments += _dependent_workers(steps)
+        rows = {worker: column.tolist() for worker, column in enumerate(steps.table.T)}
+    elif similar is not None:
+        comments += _dependent(rows, similar)
+    in_order = together or similar is not None
+    comments += _compared(choice, drawn=not in_order)
+    if choice.best is not None and not in_order:
+        yaml = f"compute: {_law(choice.best.fit)}"
+        return ComputePart(tuple(comments), (yaml, *_slower(slow)))
+    return _played(table, rows, comments, beside, "cycle" if in_order else "resample")
 
 
 def _law(fit: Fit) -> str:
@@ -186,38 +183,35 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
     return lines
 
 
-def _empirical(
-    table: StepTable | None,
-    rows: Rows,
-    comments: Sequence[str],
-    beside: str | None,
-    alike: Rows,
-    slow: Sequence[Slow],
-    in_order: bool,
-    warm: bool,
+def _played(
+    table: StepTable, rows: Rows, comments: Sequence[str], beside: str | None, replay: str
 ) -> ComputePart:
-    """Empirical distribution: the file of the table whose rows these are, a new CSV, or inline."""
+    """Measured times as the law: from the file that has just these, from a new CSV, or inline."""
     lines = list(comments)
+    whole = [len(row) for row in rows.values()] == [len(row) for row in table.rows.values()]
     steps = sum(map(len, rows.values()))
-    replay = "cycle" if in_order else "resample"
-    if table is not None and table.file is not None and not warm and steps <= _MOST_PLAYED:
+    if table.file is not None and whole and steps <= MOST_ROWS:
         lines.append(f"  {table.file} has to be beside the scenario")
-        distribution = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (distribution,))
-    left = thinned(rows, alike, _MOST_PLAYED if beside else _MOST_INLINE, in_order=in_order)
-    for number, words in enumerate(left.words):
-        hint = "" if beside or number else f"; --out keeps {_MOST_PLAYED}"
-        lines.append(f"  {words}{hint}")
-    kept = [[_shown(float(value)) for value in row] for row in left.rows]
-    slower = _slower(slow) if left.pooled else []
+        law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (law,))
+    workers, each = list(rows.values())[:MOST_ROWS], steps
+    if steps > MOST_ROWS:
+        each = MOST_ROWS // len(workers)
+        lines.append(
+            f"  a scenario may have {MOST_ROWS} times: of {steps} the first {each} of "
+            f"{_counted(len(workers), 'worker')} are played"
+        )
+    kept = [[_shown(value) for value in row[:each]] for row in workers]
     if beside is not None:
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
         lines.append(f"  {beside} has to be beside the scenario")
-        distribution = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (distribution, *slower), f"worker,seconds\n{csv}")
+        law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (law,), f"worker,seconds\n{csv}")
+    if steps > _MOST_INLINE:
+        lines.append("  --out puts the times into a file of their own")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
     inline += [f"    - [{', '.join(row)}]" for row in kept]
-    return ComputePart(tuple(lines), (*inline, *slower))
+    return ComputePart(tuple(lines), tuple(inline))
 
 
 def _slower(slow: Sequence[Slow]) -> list[str]:

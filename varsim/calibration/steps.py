@@ -1,4 +1,4 @@
-"""Step times of workers: warm-up, slow workers, autocorrelation, thinning.
+"""Step times of workers: warm-up, slow workers, autocorrelation.
 
 Slow workers are found by medians, so that a few late steps do not count; the 99 % interval of a
 factor comes from the order statistics around the medians, on the logarithm of times.
@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import FEWEST, SHARES, Times
+from varsim.calibration.families import FEWEST, Times
 from varsim.calibration.measurement import StepTable
 from varsim.study.stragglers import Stragglers, autocorrelation, stragglers
+
+Rows = Mapping[int, Sequence[float]]
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
 _MOST_WARM: Final = 0.1  # share of the steps that may be warm-up
@@ -61,7 +63,7 @@ class WarmUp(NamedTuple):
     excess: float
 
 
-def warm_up(rows: Mapping[int, Sequence[float]]) -> WarmUp | None:
+def warm_up(rows: Rows) -> WarmUp | None:
     """The steps that most workers need to warm up; None where they do not."""
     counts, excesses = [], []
     for row in rows.values():
@@ -78,7 +80,7 @@ def warm_up(rows: Mapping[int, Sequence[float]]) -> WarmUp | None:
     return WarmUp(needed, float(np.median(excesses)))
 
 
-def slow_workers(rows: Mapping[int, Sequence[float]]) -> list[Slow]:
+def slow_workers(rows: Rows) -> list[Slow]:
     """The workers that are slower than the others by a factor that is no accident."""
     known = {worker: np.array(row) for worker, row in rows.items() if len(row) >= _FEWEST}
     if len(known) < 2:
@@ -113,82 +115,10 @@ def _error(times: Times) -> float:
     return float(logs[high] - logs[low]) / 2
 
 
-def dependence(rows: Mapping[int, Sequence[float]]) -> float | None:
+def dependence(rows: Rows) -> float | None:
     """Lag-1 autocorrelation of step times where it is significant; else None."""
     value = autocorrelation(list(rows.values()), 1)
     count = sum(map(len, rows.values()))
     if value is None or count < FEWEST or value <= max(_DEPENDENT, 1.96 / math.sqrt(count)):
         return None
     return value
-
-
-Rows = Mapping[int, Sequence[float]]
-
-_TELLING: Final = 200  # times of a worker in which its p99 can be seen
-
-
-class Thinned(NamedTuple):
-    """Thinned rows, one per worker or (`pooled`) one for all, with a description."""
-
-    rows: tuple[Times, ...]
-    pooled: bool
-    words: tuple[str, ...]
-
-
-def thinned(rows: Rows, alike: Rows, most: int, *, in_order: bool) -> Thinned:
-    """At most so many of the times (s) of all workers.
-
-    `in_order`: their order counts, and of every so many steps one is kept. Otherwise a worker's
-    times in order of size are cut into equal groups, of each of which the mean is kept: the mean of
-    all stays, and the tail is not lost. Where a worker had too few of them, `alike`, times that are
-    divided by the factors of slow workers, are taken together.
-    """
-    whole = [np.array(row) for row in rows.values()]
-    if sum(row.size for row in whole) <= most:
-        return Thinned(tuple(whole), False, ())
-    if in_order:
-        return _strided(whole, most)
-    each = most // len(whole)
-    pooled = len(whole) > 1 and each < _TELLING
-    if pooled:
-        whole, each = [np.concatenate([np.array(row) for row in alike.values()])], most
-    kept = tuple(_grouped(row, each) for row in whole)
-    steps = sum(row.size for row in whole)
-    groups = max(row.size for row in kept)
-    who = (
-        "steps of all workers" if pooled else "steps" if len(whole) == 1 else "steps, each worker's"
-    )
-    words = f"{steps} {who}, in order of size, in {groups} groups; of each stands its mean"
-    return Thinned(kept, pooled, (words, _quality(kept, whole)))
-
-
-def _strided(whole: Sequence[Times], most: int) -> Thinned:
-    stride = -(-sum(row.size for row in whole) // most)
-    while sum(-(-row.size // stride) for row in whole) > most and stride < max(
-        row.size for row in whole
-    ):
-        stride += 1
-    kept = tuple(row[::stride] for row in whole)
-    words = f"of every {stride} steps one is kept, so that they are less like the one before"
-    return Thinned(kept, False, (words, _quality(kept, whole)))
-
-
-def _grouped(row: Times, number: int) -> Times:
-    """The means of so many equal groups of times in order of size; two groups may share one."""
-    if row.size <= number:
-        return row
-    sums = np.concatenate([[0.0], np.cumsum(np.sort(row))])
-    bounds = np.linspace(0, row.size, number + 1)
-    means: Times = np.diff(np.interp(bounds, np.arange(row.size + 1), sums)) * number / row.size
-    return means
-
-
-def _quality(kept: Sequence[Times], whole: Sequence[Times]) -> str:
-    """Ratios of mean and quantiles after thinning to those before."""
-    left, everything = np.concatenate(kept), np.concatenate(whole)
-    ratios = [f"mean {left.mean() / everything.mean():.3f}"]
-    for share, now, was in zip(
-        SHARES, np.quantile(left, SHARES), np.quantile(everything, SHARES), strict=True
-    ):
-        ratios.append(f"p{100 * share:g} {now / was:.3f}")
-    return f"what is kept / measured: {', '.join(ratios)}"

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationInfo
 
 _LARGEST_FILE: Final = 2**20
-_MOST: Final = 10_000  # so that a resolved scenario stays a file that can be loaded again
+# So that a resolved scenario stays a file that can be loaded again.
+MOST_ROWS: Final = 10_000
 
 
 class CsvRow(NamedTuple):
@@ -83,8 +84,8 @@ def rows_of(path: Path, header: Sequence[str], what: str) -> Iterator[CsvRow]:
                     f"{row.place}: {len(row.fields)} values where {','.join(header)} are {count}"
                 )
             yield row
-    if len(lines) > _MOST:
-        raise ValueError(f"{path}: {len(lines)} {what}; at most {_MOST} can be replayed")
+    if len(lines) > MOST_ROWS:
+        raise ValueError(f"{path}: {len(lines)} {what}; at most {MOST_ROWS} can be replayed")
     if not any(map(str.strip, lines)):
         raise ValueError(f"{path}, line 2: no {what} after the header")
 
