@@ -126,31 +126,33 @@ class TestNetwork:
         assert network.worker_rate == pytest.approx(12e9, rel=0.01)
         assert network.delay == pytest.approx(8e-6, rel=0.01)
 
-    def test_size_chooses_the_piece(self) -> None:
+    def test_where_no_line_is_right_for_all_sizes_one_has_to_be_asked_for(self) -> None:
         rows = ["bytes,time_us"]
         for power in range(6, 27):
             size = 2**power
             us = 5 + size / 1e3 if size < 2**17 else 300 + size / 20e3
             rows.append(f"{size},{us:.4f}")
         Path("p2p.csv").write_text("\n".join(rows) + "\n")
-        large, small = printed("p2p.csv"), printed("p2p.csv", "--size", "10 kB")
 
+        (line,) = refusal("p2p.csv")
+        assert line.startswith("varsim: no latency and bandwidth are right for all sizes (")
+        assert line.endswith("% off): give --size, that of your messages")
+        large, small = (printed("p2p.csv", "--size", size) for size in ("4 MB", "10 kB"))
         assert "network: {kind: star, bandwidth: 20 GB/s, latency: 300 us}" in large
         assert "network: {kind: star, bandwidth: 1 GB/s, latency: 5 us}" in small
-        for text in (large, small):
-            assert "than 10%; in 2 pieces:" in text
-            assert text.count("(not its sizes)") in (11, 10)
+        # From an eighth of the size to eight times it.
+        assert "a line for 524288 B to 16777216 B: median error 0.00%, worst 0.00%" in large
+        assert [text.count("(not its sizes)") for text in (large, small)] == [15, 15]
 
-    def test_sizes_whose_times_do_not_grow_borrow_the_bandwidth(self) -> None:
+    def test_sizes_whose_times_do_not_grow_have_no_bandwidth(self) -> None:
         rows = [f"{2**power},{100 - power * 1e-3}" for power in range(3, 12)]
         rows += [f"{2**power},{500 + 2**power / 1e3}" for power in range(16, 27)]
         Path("p2p.csv").write_text("bytes,time_us\n" + "\n".join(rows) + "\n")
-        text = printed("p2p.csv", "--size", "1 kB")
 
-        assert "times do not grow with the size here" in text
-        network = scenario(pasted(text, 2)).cluster.network
-        assert network.worker_rate == pytest.approx(1e9, rel=0.01)
-        assert network.delay == pytest.approx(100e-6, rel=0.02)
+        assert refusal("p2p.csv", "--size", "100 B") == [
+            "varsim: the times do not grow with the size around 100 B: no bandwidth is seen; use "
+            "larger sizes"
+        ]
 
     def test_files_of_different_ranks_are_fitted_together(self) -> None:
         for ranks in (4, 16):
@@ -173,8 +175,7 @@ class TestNetwork:
         Path("p2p.csv").write_text("bytes,seconds\n1000,0.002\n2000,0.001\n")
 
         assert refusal("p2p.csv") == [
-            "varsim: the times do not grow with the size: no bandwidth can be seen; measure larger "
-            "sizes"
+            "varsim: the times do not grow with the size: no bandwidth is seen; use larger sizes"
         ]
 
 
@@ -242,7 +243,7 @@ class TestCompute:
         assert isinstance(found, Scenario)
         assert isinstance(found.cluster.compute, MeasuredTimes)
         assert len(found.cluster.compute.seconds[0]) == 10_000
-        assert "in order of size, in 10000 groups; of each stands its mean" in fragment
+        assert "of 30000 the first 10000 of 1 worker are played" in fragment
 
     def test_out_does_not_overwrite_what_was_measured(self) -> None:
         Path("steps.csv").write_text("seconds\n1\n2\n")
@@ -292,8 +293,8 @@ class TestTraces:
         assert "  compute:" in text
         assert "  network:" not in text
         assert refusal(*names, "--size", "1 MB") == [
-            "varsim: the times do not grow with the size: no bandwidth can be seen; measure larger "
-            "sizes"
+            "varsim: the times do not grow with the size around 1000000 B: no bandwidth is seen; "
+            "use larger sizes"
         ]
 
     def test_packed_or_not_is_the_same(self) -> None:
@@ -397,7 +398,9 @@ def test_progress_is_told_unless_quiet() -> None:
 
 
 def test_the_same_files_give_the_same_bytes() -> None:
-    first, second = (printed(*TRACES, DATA / "all_reduce_16.txt") for _ in range(2))
+    first, second = (
+        printed(*TRACES, DATA / "all_reduce_16.txt", "--size", "4 MB") for _ in range(2)
+    )
 
     assert first == second
     assert str(DATA) not in first, "names only, no paths"

@@ -1,11 +1,11 @@
-"""Lines through times over sizes: one, or as many as are needed."""
+"""Lines through times over sizes: through all of them, or those around one."""
 
 import math
 
 import pytest
 
 from varsim.calibration.measurement import COLLECTIVES, Transfer, pattern, transfer
-from varsim.calibration.network_fit import fit, piece_for, pieces
+from varsim.calibration.network_fit import around, fit
 from varsim.values.stream import stream
 
 SIZES = [2.0**power for power in range(6, 28)]
@@ -33,11 +33,12 @@ def test_two_times_are_met_exactly() -> None:
 
 
 def test_latency_and_bandwidth_are_found_under_noise() -> None:
-    (piece,) = pieces(times(20e-6, 3e9, SIZES, noise=0.02))
+    measured = times(20e-6, 3e9, SIZES, noise=0.02)
+    line = fit(measured)
 
-    assert piece.line.latency == pytest.approx(20e-6, rel=0.02)
-    assert piece.line.bandwidth == pytest.approx(3e9, rel=0.02)
-    assert 0.01 < piece.worst < 0.1
+    assert line.latency == pytest.approx(20e-6, rel=0.02)
+    assert line.bandwidth == pytest.approx(3e9, rel=0.02)
+    assert 0.01 < max(abs(line.error(one)) for one in measured) < 0.1
 
 
 def test_errors_count_relative_to_the_time() -> None:
@@ -67,48 +68,23 @@ def test_one_size_is_all_bandwidth() -> None:
     assert line.per_byte == pytest.approx(0.01)
 
 
-def test_a_protocol_switch_is_two_pieces() -> None:
+def test_a_protocol_switch_does_not_reach_sizes_far_from_it() -> None:
     small, large = SIZES[:11], SIZES[11:]  # to 64 kB, from 128 kB
     measured = [*times(5e-6, 1e9, small), *times(40e-6, 10e9, large)]
-    first, second = pieces(measured)
+    below, above = fit(around(measured, 4e3)), fit(around(measured, 4e6))
 
-    assert (first.smallest, first.largest) == (small[0], small[-1])
-    assert first.line.latency == pytest.approx(5e-6, rel=1e-3)
-    assert second.line.bandwidth == pytest.approx(10e9, rel=1e-3)
-    assert piece_for([first, second], 0) is first
-    assert piece_for([first, second], 1.3 * small[-1]) is first
-    assert piece_for([first, second], 1.5 * small[-1]) is second
-    assert piece_for([first, second], 1e12) is second
+    assert below.latency == pytest.approx(5e-6)
+    assert below.bandwidth == pytest.approx(1e9)
+    assert above.latency == pytest.approx(40e-6)
+    assert above.bandwidth == pytest.approx(10e9)
 
 
-def test_errors_up_to_ten_percent_need_no_second_piece() -> None:
-    measured = [
-        one._replace(seconds=one.seconds * (1.09 if index % 2 else 0.94))
-        for index, one in enumerate(times(20e-6, 3e9, SIZES))
-    ]
+def test_around_a_size_are_those_up_to_eight_times_it_and_three_at_least() -> None:
+    measured = times(5e-6, 1e9, [1e3, 1e4, 2e4, 4e4, 8e4, 1e8])
 
-    assert len(pieces(measured)) == 1
-
-
-def test_noise_is_not_cut_to_pieces() -> None:
-    assert len(pieces(times(20e-6, 3e9, SIZES, noise=0.12))) <= 2
-
-
-def test_too_few_sizes_stay_one_piece() -> None:
-    (piece,) = pieces([*times(5e-6, 1e9, SIZES[:2]), *times(1e-3, 1e9, SIZES[2:5])])
-
-    assert piece.worst > 0.1
-
-
-def test_thousands_of_sizes_are_cut_too() -> None:
-    sizes = [float(1000 * number) for number in range(1, 3001)]
-    found = pieces([*times(5e-6, 1e9, sizes[:1500]), *times(5e-3, 10e9, sizes[1500:])])
-    first, last = found[0], found[-1]
-
-    # Not every size is tried as a border: those around the true one may make a piece of their own.
-    assert len(found) <= 3
-    assert first.line.bandwidth == pytest.approx(1e9, rel=0.05)
-    assert last.line.bandwidth == pytest.approx(10e9, rel=0.05)
+    assert [one.size for one in around(measured, 1e4)] == [1e4, 2e4, 4e4, 8e4]
+    assert [one.size for one in around(measured, 1e12)] == [4e4, 8e4, 1e8]
+    assert around(measured[:1] * 3, 7) == measured[:1] * 3
 
 
 def test_different_ranks_and_collectives_share_one_line() -> None:
@@ -120,11 +96,11 @@ def test_different_ranks_and_collectives_share_one_line() -> None:
         for size in (1e3, 1e6, 1e9)
         for p in [pattern(name, ranks)]
     ]
-    (piece,) = pieces(measured)
+    line = fit(measured)
 
-    assert piece.line.latency == pytest.approx(3e-6)
-    assert piece.line.bandwidth == pytest.approx(5e9)
-    assert piece.worst < 1e-9
+    assert line.latency == pytest.approx(3e-6)
+    assert line.bandwidth == pytest.approx(5e9)
+    assert max(abs(line.error(one)) for one in measured) < 1e-9
 
 
 @pytest.mark.parametrize(

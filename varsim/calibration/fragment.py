@@ -1,6 +1,6 @@
 """Measurements as a YAML fragment of a scenario, with errors of the fit as comments."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
@@ -9,16 +9,11 @@ from varsim.calibration.compute_text import compute_part
 from varsim.calibration.forms import Measurements, Options, read_files
 from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
 from varsim.calibration.network_fit import (
-    MOST_PIECES,
-    WORST,
     Line,
-    Piece,
+    around,
     described,
     fit,
     fit_cards,
-    fit_latency,
-    piece_for,
-    pieces,
     ring_time,
     rounded,
     split,
@@ -41,11 +36,11 @@ def fragment(
 ) -> Fragment:
     """A part of `cluster`: network and compute, whichever was measured.
 
-    `size` (bytes): the messages for which the network is to be right, by default the largest
-    measured. `per_node`: workers of a node, where the network is to be of kind nodes. `beside`: the
-    name of a CSV that may be written beside the fragment; without one all is in the YAML. Of traces
-    alone the network is left out where it cannot be fitted. Raises UnreadableError where nothing
-    can be.
+    `size` (bytes): the messages for which the network is to be right; it has to be given where no
+    line is right for all sizes. `per_node`: workers of a node, where the network is to be of kind
+    nodes. `beside`: the name of a CSV that may be written beside the fragment; without one all is
+    in the YAML. Of traces alone the network is left out where it cannot be fitted. Raises
+    UnreadableError where nothing can be.
     """
     comments = list(measured.notes)
     yaml: list[str] = []
@@ -95,6 +90,7 @@ def calibrate(
     return fragment(measured, size, None, per_node)
 
 
+_WORST: Final = 0.10
 _MOST_SHOWN: Final = 60
 
 
@@ -106,24 +102,35 @@ class NetworkPart(NamedTuple):
 
 
 def network_part(tables: Sequence[TransferTable], size: float | None) -> NetworkPart:
-    """The line that is right for `size` bytes (default: the largest measured).
+    """The line of the sizes around `size` (bytes), or of all.
 
-    Raises UnreadableError where times say nothing of a bandwidth.
+    Raises UnreadableError where times say nothing of a bandwidth, and where no line is right for
+    all sizes but none is asked for.
     """
     transfers = [one for table in tables for one in table.transfers]
-    found = pieces(transfers)
-    asked = max(one.size for one in transfers) if size is None else size
-    piece = piece_for(found, asked)
-    line, extra = _usable(piece, found, transfers)
+    used = transfers if size is None else around(transfers, size)
+    line = fit(used)
+    if line.per_byte <= 0:
+        here = "" if size is None else f" around {_bytes(size)}"
+        raise UnreadableError(
+            [f"the times do not grow with the size{here}: no bandwidth is seen; use larger sizes"]
+        )
+    line = rounded(line)
+    worst = max(used, key=lambda one: abs(line.error(one)))
+    off = abs(line.error(worst))
+    if size is None and off > _WORST:
+        raise UnreadableError(
+            [
+                f"no latency and bandwidth are right for all sizes ({_bytes(worst.size)} is "
+                f"{off:.0%} off): give --size, that of your messages"
+            ]
+        )
     yaml = (
         f"network: {{kind: star, bandwidth: {with_unit(line.bandwidth, 'rate')}, "
         f"latency: {with_unit(line.latency, 'time')}}}"
     )
-    comments = [
-        *_sources(tables),
-        *_fits(found, piece, transfers, asked, extra, line),
-        *_residuals(tables, piece, line),
-    ]
+    sizes = {one.size for one in used}
+    comments = [*_sources(tables), *_fitted(used, size, line), *_residuals(tables, sizes, line)]
     return NetworkPart(tuple(comments), yaml)
 
 
@@ -165,25 +172,6 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
     return NetworkPart(tuple(comments), yaml)
 
 
-def _usable(
-    piece: Piece, found: Sequence[Piece], transfers: Sequence[Transfer]
-) -> tuple[Line, list[str]]:
-    """The line of a piece; where it does not rise, with the bandwidth of the larger sizes."""
-    if piece.line.per_byte > 0:
-        return piece.line, []
-    rising = [one for one in found if one.line.per_byte > 0]
-    if not rising:
-        raise UnreadableError(
-            ["the times do not grow with the size: no bandwidth can be seen; measure larger sizes"]
-        )
-    note = "times do not grow with the size here: the bandwidth is that of the largest sizes"
-    return fit_latency(_inside(piece, transfers), rising[-1].line.per_byte), [note]
-
-
-def _inside(piece: Piece, transfers: Sequence[Transfer]) -> list[Transfer]:
-    return [one for one in transfers if piece.smallest <= one.size <= piece.largest]
-
-
 def _sources(tables: Sequence[TransferTable]) -> list[str]:
     lines = []
     for table in tables:
@@ -198,58 +186,26 @@ def _sources(tables: Sequence[TransferTable]) -> list[str]:
     return lines
 
 
-def _fits(
-    found: Sequence[Piece],
-    piece: Piece,
-    transfers: Sequence[Transfer],
-    asked: float,
-    extra: Sequence[str],
-    line: Line,
-) -> list[str]:
-    lines = ["  fitted by least squares of relative errors; fitted / measured - 1:"]
-    single = rounded(fit(transfers))
-    worst = max(abs(single.error(one)) for one in transfers)
-    if len(found) == 1:
-        lines.append(f"  one line: {_errors(transfers, line)}")
-        if worst > WORST:
-            lines.append(
-                f"  the worst error is above {WORST:.0%}; pieces are no better, or need more sizes"
-            )
-    else:
-        lines.append(
-            f"  one line would be {worst:.2%} off at worst, more than {WORST:.0%}; in "
-            f"{len(found)} pieces:"
-        )
-        lines.append(f"  {'from':>14} {'to':>14} {'latency':>9} {'bandwidth':>13} {'worst':>7}")
-        for one in found:
-            rate = with_unit(one.line.bandwidth, "rate") if one.line.per_byte else "not seen"
-            lines.append(
-                f"  {_bytes(one.smallest):>14} {_bytes(one.largest):>14} "
-                f"{format_seconds(one.line.latency):>9} {rate:>13} {one.worst:>7.1%}"
-            )
-        if max(one.worst for one in found) > WORST:
-            lines.append(f"  errors above {WORST:.0%} stay with up to {MOST_PIECES} pieces: noise")
-        where = f"{_bytes(piece.smallest)} to {_bytes(piece.largest)}"
-        lines.append(f"  below is the piece from {where}, for {_bytes(asked)} (--size chooses):")
-        lines.append(f"  {_errors(_inside(piece, transfers), line)}")
-    lines += [f"  {note}" for note in extra]
-    sizes = len({one.size for one in _inside(piece, transfers)})
-    if sizes == 1:
+def _fitted(used: Sequence[Transfer], size: float | None, line: Line) -> list[str]:
+    """How well the line meets the times it was fitted to."""
+    off = [abs(line.error(one)) for one in used]
+    sizes = {one.size for one in used}
+    of = "all sizes" if size is None else f"{_bytes(min(sizes))} to {_bytes(max(sizes))}"
+    lines = [
+        "  fitted by least squares of relative errors; fitted / measured - 1:",
+        f"  a line for {of}: median error {median(off):.2%}, worst {max(off):.2%}",
+    ]
+    if len(sizes) == 1:
         lines.append("  one size cannot tell latency from bandwidth: the latency is set to 0")
-    elif sizes == 2:
+    elif len(sizes) == 2:
         lines.append("  any line fits two sizes: the errors mean nothing")
     elif line.latency == 0:
         lines.append("  no latency can be seen in these sizes: it is set to 0")
     return lines
 
 
-def _errors(transfers: Sequence[Transfer], line: Line) -> str:
-    off = [abs(line.error(one)) for one in transfers]
-    return f"median error {median(off):.2%}, worst {max(off):.2%}"
-
-
-def _residuals(tables: Sequence[TransferTable], piece: Piece, line: Line) -> list[str]:
-    """One line per size, of all sizes: those of other pieces are marked."""
+def _residuals(tables: Sequence[TransferTable], sizes: Collection[float], line: Line) -> list[str]:
+    """One line per size, of all sizes: those that the line was not fitted to are marked."""
     lines = [f"  {'size':>14} {'measured':>10} {'this line':>10} {'error':>8}"]
     for table in tables:
         if len(tables) > 1:
@@ -263,7 +219,7 @@ def _residuals(tables: Sequence[TransferTable], piece: Piece, line: Line) -> lis
         for size in sorted(by_size)[::stride]:
             seconds = median(one.seconds for one in by_size[size])
             shown = by_size[size][0]._replace(seconds=seconds)
-            mark = "" if piece.smallest <= size <= piece.largest else "  (not its sizes)"
+            mark = "" if size in sizes else "  (not its sizes)"
             lines.append(
                 f"  {_bytes(size):>14} {format_seconds(seconds):>10} "
                 f"{format_seconds(line.time(shown)):>10} {line.error(shown):>+8.1%}{mark}"

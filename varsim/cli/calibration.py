@@ -59,8 +59,8 @@ def calibrate(
         typer.Option(
             parser=byte_size,
             metavar="SIZE",
-            help="Message size to fit the network for, as in 100 MB; default: the "
-            "largest measured.",
+            help="Message size to fit the network for, as in 100 MB; needed where no latency and "
+            "bandwidth are right for all sizes.",
         ),
     ] = None,
     collective: Annotated[
@@ -68,12 +68,17 @@ def calibrate(
         typer.Option(
             parser=collective_name,
             metavar="NAME",
-            help="What nccl-tests measured, where it does not say so: all_reduce, all_gather, ...",
+            help="What nccl-tests measured, where no line says it: all_reduce, all_gather, ...",
         ),
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option(min=2, max=1_000_000, metavar="N", help="Number of ranks that took part."),
+        typer.Option(
+            min=2,
+            max=1_000_000,
+            metavar="N",
+            help="Ranks that took part in nccl-tests, where no line says it.",
+        ),
     ] = None,
     unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None,
