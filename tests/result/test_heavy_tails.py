@@ -1,19 +1,31 @@
 """Heavy tails and spells: which rounds count, and what intervals are worth."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.building import scenario
+from tests.plan import planning
+from tests.sweep import sweeping
 from varsim.report.words.notes import notes
+from varsim.report.words.plan import notes as of_plan
+from varsim.report.words.sweep import notes as of_sweep
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one, simulate
 from varsim.study.statistics import interval
 from varsim.study.sweep.campaign import replications
 from varsim.study.tails import CORRELATION_TIMES, tail_of_step
 
+BOTH = ("Heavy tail", "Short for spells")
+HEAVY = "{kind: pareto, minimum: 100 ms, alpha: 1.2}"
+SLOW = (
+    "{kind: markov, fast: {kind: constant, value: 100 ms}, slow: {kind: constant, value: 400 ms}, "
+    "to_slow: 0.04, to_fast: 0.06}"
+)
+PLAN = "minimize: cost_per_hour\nspace: {cluster.workers: [4, 8]}\nmost_replications: 2"
 PARETO = {"kind": "pareto", "minimum": 0.1, "alpha": 1.2}
 NOTHING = {"kind": "constant", "value": 0.1}
 
@@ -128,6 +140,35 @@ class TestSpells:
     def test_that_do_not_last_are_none(self) -> None:
         result = simulate(of_times(in_spells(0.5, 0.5), stop={"global_steps": 30}))
         assert not [said for said in notes(result) if said.startswith("Short for spells")]
+
+
+class TestManyScenarios:
+    """Plans and sweeps say it once, and of how many."""
+
+    @pytest.mark.parametrize("spells", [False, True])
+    def test_of_a_plan(self, tmp_path: Path, spells: bool) -> None:
+        asked = planning.question(PLAN, [f"cluster.compute={SLOW if spells else HEAVY}"])
+        found, _, cells = planning.searched(asked, tmp_path, exhaustive=True)
+        told = [said for said in of_plan(planning.plan_of(found, cells)) if said.startswith(BOTH)]
+        if spells:
+            # Each of the runs holds some 10 steps, 0.5 correlation times.
+            assert [said.split(":")[0] for said in told] == ["Short for spells"]
+            assert "(In 4 of 4 cells; the shortest: " in told[0]
+        else:
+            assert [said.split(":")[0] for said in told] == ["Heavy tail"]
+            assert "neither have steps of mirrored all-reduce (on_write) and async PS" in told[0]
+            assert told[0].endswith("(At 2 of 2 points.)")
+
+    @pytest.mark.parametrize("spells", [False, True])
+    def test_of_a_sweep(self, tmp_path: Path, spells: bool) -> None:
+        swept = sweeping.sweep(sets=[f"cluster.compute={SLOW if spells else HEAVY}"])
+        table, _, _ = sweeping.carried_out(swept, tmp_path)
+        told = [said for said in of_sweep(table) if said.startswith(BOTH)]
+        if spells:
+            assert [said.split(":")[0] for said in told] == ["Short for spells"]
+            assert "(In 6 of 6 rows that differ; the shortest: " in told[0]
+        else:
+            assert [said.split(":")[0] for said in told] == ["Heavy tail"]
 
 
 def least(share: float, trials: int) -> float:

@@ -56,9 +56,16 @@ def of_points(
         return " ".join(in_vain(scenario))
 
     for caution in (*SINGLE, *more, vain):
-        if said := [text for scenario in scenarios if (text := caution(scenario))]:
-            often = f" (At {len(said)} of {len(scenarios)} points.)" if len(scenarios) > 1 else ""
-            yield said[0] + often
+        yield from at_points(scenarios, caution)
+
+
+def at_points(
+    scenarios: Sequence[Scenario], caution: Callable[[Scenario], str | None]
+) -> Iterator[str]:
+    """A caution of some of many points, once, and at how many."""
+    if said := [text for scenario in scenarios if (text := caution(scenario))]:
+        often = f" (At {len(said)} of {len(scenarios)} points.)" if len(scenarios) > 1 else ""
+        yield said[0] + often
 
 
 def in_vain(scenario: Scenario) -> Iterator[str]:
@@ -103,6 +110,22 @@ def few_spells(scenario: Scenario, gradients: Mapping[str, float]) -> str:
         f"correlation times, not {tails.CORRELATION_TIMES}: intervals may often miss "
         f"the truth. Longer runs{instead} mend that, more replications do not."
     )
+
+
+def spells_of_rows(rows: Mapping[str, tuple[Scenario, str, float]], what: str) -> Iterator[str]:
+    """The same of many rows, by where they lie, each of one strategy: once, of the shortest."""
+    lasted = {
+        where: times
+        for where, (scenario, label, gradients) in rows.items()
+        for times in tails.in_few_spells(scenario, {label: gradients}).values()
+    }
+    if lasted:
+        first = min(lasted, key=lasted.__getitem__)
+        scenario, label, gradients = rows[first]
+        yield (
+            f"{few_spells(scenario, {label: gradients})} (In {len(lasted):,} of {len(rows):,} "
+            f"{what}; the shortest: {first}.)"
+        )
 
 
 def contradicted(scenario: Scenario) -> str:

@@ -2,11 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from varsim.cluster.recovery import in_run
-from varsim.report.words.caution import MEASURED, SPEED_WORDS, guess_again, guess_said, once
+from varsim.report.words.caution import (
+    MEASURED,
+    SPEED_WORDS,
+    at_points,
+    guess_again,
+    guess_said,
+    heavy_tail,
+    once,
+    spells_of_rows,
+)
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, lasting, plus_minus, time
@@ -114,7 +123,8 @@ def notes(plan: Plan) -> list[str]:
     """What a reader must know besides."""
     best = plan.found.answer
     asked = plan.question.base if best is None else best.cell.scenario
-    lines = [*_short(plan), *_rates(plan), *filter(None, (f(asked) for f in (*MEASURED, misfit)))]
+    lines = [*_short(plan), *_tails(plan), *_rates(plan)]
+    lines += filter(None, (f(asked) for f in (*MEASURED, misfit)))
     lines += left_out(plan.too_large)
     for one, check in plan.found.rejected[:3]:
         worst = max(check.missed, key=_gap, default=None)
@@ -165,6 +175,25 @@ def _short(plan: Plan) -> list[str]:
     stop = None if varied else plan.question.base.stop
     fine = [one for one in plan.found.looked_at.values() if not one.failure]
     return short_rows({plan.places.full(one.cell): one.done for one in fine}, "cells", stop)
+
+
+def _tails(plan: Plan) -> Iterator[str]:
+    """That steps have no finite variance, of whom; that runs hold few spells, in which cells."""
+    fine = [one for one in plan.found.looked_at.values() if not one.failure]
+    points = {
+        tuple(value.text for value in one.cell.point.values): one.cell.point.scenario
+        for one in fine
+    }
+    asked = [
+        scenario.with_only(tuple(map(scenario.strategy, plan.question.strategies)))
+        for scenario in points.values()
+    ]
+    yield from at_points(asked, heavy_tail)
+    ran = {
+        plan.places.full(one.cell): (one.cell.scenario, one.cell.label, one.done.gradients)
+        for one in fine
+    }
+    yield from spells_of_rows(ran, "cells")
 
 
 def _rates(plan: Plan) -> list[str]:

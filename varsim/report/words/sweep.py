@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
-from varsim.report.words.caution import STOPPED, few_spells, of_points, to_the_ns
+from varsim.report.words.caution import STOPPED, of_points, spells_of_rows, to_the_ns
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import (
@@ -32,6 +32,7 @@ from varsim.study.verdict import CLOSE, Ranking, ranked
 SPEED: Final = "examples/s"
 SPEED_KEPT: Final = "examples/s kept"
 OPTIMAL: Final = "optimal interval"
+_ROWS: Final = "rows that differ"
 # What the columns of the table say: the metric, or the words.
 _MEANINGS: Final = {
     SPEED: STEERING,
@@ -78,9 +79,15 @@ def notes(table: Table) -> list[str]:
     found = []
     rows = [row for row in table.rows if not row.failure]
     found += [*_unjudged(table), *_ends_early(table, rows), *_short(table, rows)]
-    ran = [(table.sweep.points[row.point].scenario, row) for row in rows]
-    spells = (few_spells(one, {row.strategy: row.done.gradients}) for one, row in ran)
-    found += list(filter(None, spells))[:1]
+    ran = {
+        _where(table, row): (
+            table.sweep.points[row.point].scenario,
+            row.strategy,
+            row.done.gradients,
+        )
+        for row in _distinct(rows)
+    }
+    found += spells_of_rows(ran, _ROWS)
     if any(row.precise and row.replications > table.sweep.first_replications for row in rows):
         found.append(STOPPED)
     wide = [row for row in rows if not row.precise]
@@ -141,11 +148,12 @@ def _short(table: Table, rows: Sequence[Row]) -> list[str]:
     """That some runs are short, and what makes them longer unless that is swept."""
     swept = any(quantity.place[0] == "stop" for quantity in table.sweep.quantities)
     stop = None if swept else table.sweep.points[0].scenario.stop
-    done = {
-        f"{table.strategy(row.strategy).mention} at {table.told(row)}": row.done
-        for row in _distinct(rows)
-    }
-    return short_rows(done, "rows that differ", stop)
+    done = {_where(table, row): row.done for row in _distinct(rows)}
+    return short_rows(done, _ROWS, stop)
+
+
+def _where(table: Table, row: Row) -> str:
+    return f"{table.strategy(row.strategy).mention} at {table.told(row)}"
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
