@@ -196,6 +196,7 @@ def started(file: Path, *options: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [*VARSIM, "sweep", file.name, *SLOW_RUNS, *map(str, options)],
         cwd=file.parent,
+        env=dict(os.environ),  # not what readline, once imported, adds for children: COLUMNS
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
