@@ -7,16 +7,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.seams import (
+    STRATEGIES,
+    EvaluationRow,
+    GradientRow,
+    Outcome,
+    Phase,
+    Run,
+    Span,
+    Trace,
+    run_one,
+)
+from varsim import Scenario
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.rows import Rows
 from varsim.cluster.topology.star import StarRouting
-from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.cluster.worker import Read, Worker
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES, Strategy
-from varsim.study.simulation import Run, run_one
+from varsim.strategies import Strategy
 from varsim.values.gradient import Parameters
 
 MS = 1_000_000  # ns

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.seams import EvaluationRow, LinkRow, Outcome, Phase, Trace
+from varsim import Result, Scenario
 from varsim.cluster.rows import Rows
-from varsim.cluster.trace import EvaluationRow, LinkRow, Outcome, Phase, Trace
-from varsim.scenario.training import Scenario
-from varsim.study.result import Result
 
 SECOND = 1_000_000_000
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.building import declared, example
-from varsim.strategies import STRATEGIES
+from tests.seams import STRATEGIES
 from varsim.strategies.base import Pair
 
 Case = dict[str, Any]

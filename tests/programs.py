@@ -6,7 +6,9 @@ A link carries 1 MB/s, so a byte takes 1 us; the latency is 100 us.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from varsim.cluster.program import ProgramTrace, run_program
+from tests.seams import ProgramTrace
+from varsim import VariablesScenario
+from varsim.cluster.program import run_program
 from varsim.distribute.program import Program, VariableDescription
 from varsim.distribute.program_run import (
     CROSS_REPLICA,
@@ -15,7 +17,6 @@ from varsim.distribute.program_run import (
     ProgramRun,
     ValueSummary,
 )
-from varsim.scenario.variables import VariablesScenario
 from varsim.values.operation import finish
 from varsim.values.stream import stream
 

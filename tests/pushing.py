@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.building import run
-from varsim.cluster.trace import Trace
+from tests.seams import Trace
 
 Case = dict[str, Any]
 

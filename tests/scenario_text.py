@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from varsim.scenario.loading import ScenarioError, load_text
+from tests.seams import load_text
+from varsim import ScenarioError
 
 VALID = """\
 # Does a backup worker pay when one machine in eight is slow?

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Trace
+from tests.seams import Trace
 
 Numbers = NDArray[np.float64]
 

@@ -11,15 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.building import scenario
-from varsim.cli import app as cli
+from tests.seams import app as cli
+from varsim import Result as Finding
+from varsim import Scenario, load_scenario
 from varsim.report.words.scenario import beginnings, describe, step
-from varsim.scenario.loading import load_scenario
-from varsim.scenario.training import Scenario
 from varsim.study import simulation
 from varsim.study.amount import gradients
 from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
 from varsim.study.measure import ACTIVITIES
-from varsim.study.result import Result as Finding
 from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

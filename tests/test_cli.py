@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
+from varsim import DeadlockError, load_scenario
 from varsim.cli import catalogue
-from varsim.cluster.job import DeadlockError
-from varsim.scenario.loading import load_scenario
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 

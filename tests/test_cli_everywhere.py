@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
 from varsim.cli.app import Catalogue
 from varsim.cli.catalogue import TABLES
 from varsim.scenario import loading

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 VARSIM = [sys.executable, "-m", "varsim"]

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.seams import app as cli
 from tests.test_cli_process import call
-from varsim.cli import app as cli
+from varsim import load_scenario
 from varsim.report.files.keeping import FILES
-from varsim.scenario.loading import load_scenario, scenario_schema
+from varsim.scenario.loading import scenario_schema
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 TEXT = """\

@@ -13,8 +13,10 @@ import typer.main
 from typer.testing import CliRunner
 
 from tests.pages import blocks, fenced, page
+from tests.seams import STRATEGIES
+from tests.seams import app as cli
 from validation import command as validation
-from varsim.cli import app as cli
+from varsim import VariablesScenario, load_scenario, simulate
 from varsim.distribute.program import (
     CROSS_REPLICA_ACTIONS,
     REPLICA_ACTIONS,
@@ -24,15 +26,12 @@ from varsim.distribute.program import (
 )
 from varsim.scenario import plan as plan_question
 from varsim.scenario.load import file_schema
-from varsim.scenario.loading import load_scenario
 from varsim.scenario.plan import MOST_CELLS, TRIALS, load_question, question_of_text
 from varsim.scenario.sweep.loading import load_sweep
 from varsim.scenario.targets import EQUAL_WITHIN
-from varsim.scenario.variables import VariablesScenario, Vary
-from varsim.strategies import STRATEGIES
+from varsim.scenario.variables import Vary
 from varsim.study.plan.optimizer import BATCH
 from varsim.study.plan.search import FRESH
-from varsim.study.simulation import simulate
 from varsim.study.why.rerun import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import varsim
 from tests.pages import ROOT, blocks, page
-from varsim.cli import app as cli
+from tests.seams import app as cli
+from varsim import __version__
 from varsim.cluster.topology import NETWORKS
 from varsim.report.words.phrases import plus_minus
 from varsim.values.problem import ALL_PROBLEMS
-from varsim.version import __version__
 
 # Words of the glossary that stand otherwise where they show.
 STEMS = {

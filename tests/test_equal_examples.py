@@ -7,11 +7,9 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result
+from varsim import Result, Scenario, simulate
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import Scenario
 from varsim.study.amount import gradients
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
 from varsim.study.sweep.case import case_of
 
 ON_WRITE, NONE = {"kind": "on_write"}, {"kind": "none"}

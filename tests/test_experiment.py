@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import varsim
+from varsim import load_scenario
 from varsim.report.words.plan import sentences
 from varsim.scenario.load import load as read
-from varsim.scenario.loading import load_scenario
 from varsim.study.experiment import PlanExperiment, Program, SweepExperiment, Training
 
 HERE = Path(__file__).parent

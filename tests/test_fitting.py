@@ -6,13 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
+from varsim import Scenario, ScenarioError, load, simulate
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.training import report
 from varsim.report.words.memory import memory, misfit
-from varsim.scenario.fault import ScenarioError
-from varsim.scenario.training import Scenario
-from varsim.study.experiment import load
-from varsim.study.simulation import simulate
 
 # 6.74 billion parameters in 2 bytes: 13.5 GB; with Adam 108 GB, of which 12 parts of 16 its state.
 MOMENTUM = {"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9}

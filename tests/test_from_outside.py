@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.seams import app as cli
 from validation import command as validation
-from varsim.cli import app as cli
 
 REFERENCES = Path(validation.__file__).parent / "data" / "references"
 TRAINING = """\

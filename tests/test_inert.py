@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.seams import app as cli
 from varsim import inert
-from varsim.cli import app as cli
 
 NAMES = [
     "<script>document.title='PWNED1'</script>",

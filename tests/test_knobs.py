@@ -36,13 +36,11 @@ from tests.knobs_of_overlap import OF_OVERLAP
 from tests.knobs_of_results import IN_THE_NOTES, IN_THE_RESULT
 from tests.knobs_of_servers import OF_SERVERS
 from tests.network_cases import NEEDED, NETWORK_KNOBS, WIRES
+from tests.seams import STRATEGIES, Run, Trace, run_one
+from varsim import Scenario, simulate
 from varsim.cluster.partitioner import PARTITIONERS
 from varsim.cluster.rows import Rows
 from varsim.cluster.topology import TOPOLOGIES
-from varsim.cluster.trace import Trace
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one, simulate
 from varsim.values.distributions import DISTRIBUTIONS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS

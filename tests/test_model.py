@@ -8,9 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.building import life
-from varsim.scenario.loading import load_text
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one
+from tests.seams import Run, load_text, run_one
+from varsim import Scenario
 
 TEXT = (Path(__file__).parent.parent / "MODEL.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```\n\n```text\n(.*?)```", TEXT, flags=re.DOTALL)

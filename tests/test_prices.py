@@ -6,13 +6,13 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import run, scenario
+from tests.seams import Phase, Trace
 from validation.networks.ring import Ring
+from varsim import simulate
 from varsim.cluster.topology import NETWORKS
-from varsim.cluster.trace import Phase, Trace
 from varsim.report.training import comparison, document
 from varsim.scenario.targets import Prices
 from varsim.study.cost import COSTS, costs
-from varsim.study.simulation import simulate
 
 WIRE = {"bandwidth": 1e6, "latency": 0.0, "sharing": "first_come"}
 PRICES = {"device_hour": 3.0, "server_hour": 0.5, "gigabyte": 0.02}

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
-from varsim.scenario.training import Scenario
+from tests.seams import Run, run_one
+from varsim import Scenario, simulate
 from varsim.study.cost import costs
-from varsim.study.simulation import Run, run_one, simulate
 from varsim.study.sweep.case import SENT, case_of, measured
 
 # 4 workers, 1 s a step; an all-reduce of 8 kB by a ring takes 6 messages of 2 ms each, and sends

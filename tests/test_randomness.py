@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from tests.building import example, scenario
-from varsim.cluster.trace import Trace
+from tests.seams import STRATEGIES, Run, Trace, run_one
+from varsim import Result, Scenario
 from varsim.report.render import render
 from varsim.report.training import report
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import Scenario, is_random, times_are_random
-from varsim.strategies import STRATEGIES
+from varsim.scenario.training import is_random, times_are_random
 from varsim.study import simulation
 from varsim.study.amount import gradients
-from varsim.study.result import Result
-from varsim.study.simulation import Run, run_one
 
 UNIFORM = {"kind": "uniform", "low": 0.08, "high": 0.12}
 PLAYED = {"kind": "trace", "seconds": ((0.1, 0.2), (0.15,))}

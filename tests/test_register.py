@@ -10,11 +10,12 @@ import pytest
 
 import varsim as package
 from tests.extending import ALL, SCENARIO, python, varsim
+from tests.seams import STRATEGIES
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
 from varsim.scenario.extensions import needs
-from varsim.strategies import ALL_STRATEGIES, STRATEGIES, Strategy
+from varsim.strategies import ALL_STRATEGIES, Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.study.sweep.case import case_of
 from varsim.values.distribution import Constant

@@ -11,9 +11,9 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from varsim.cluster.trace import GradientRow, Outcome, Trace
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, started
+from tests.seams import GradientRow, Outcome, Run, Trace
+from varsim import Scenario
+from varsim.study.simulation import started
 from varsim.values.gradient import Array
 from varsim.values.task import BLOCK
 

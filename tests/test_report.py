@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
-from varsim.cluster.trace import LinkRow, Trace
+from tests.seams import LinkRow, Trace, load_text
+from varsim import Result
 from varsim.report import page, training
 from varsim.report.files.save import save
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.gallery import PLOTS
-from varsim.scenario.loading import load_text
-from varsim.study.result import Result
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
 

@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.building import scenario
+from tests.seams import app as cli
 from validation.published.judging import _of_all
-from varsim.cli import app as cli
+from varsim import simulate
 from varsim.report.report import Row, Table
 from varsim.report.terminal import PIPE_WIDTH, drawn
-from varsim.study.simulation import simulate
 
 
 def said(*arguments: object, code: int = 2) -> str:

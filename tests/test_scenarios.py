@@ -9,21 +9,24 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.goldens import GOLDEN, check_columns, check_rows
+from varsim import (
+    Result,
+    VariablesResult,
+    VariablesScenario,
+    load_scenario,
+    simulate,
+    simulate_variables,
+)
 from varsim.report.explain.report import explanation
 from varsim.report.render import csv_text
 from varsim.report.report import Data
 from varsim.report.terminal import terminal
-from varsim.scenario.loading import load_scenario
 from varsim.scenario.sweep.loading import load_sweep
-from varsim.scenario.variables import VariablesScenario
-from varsim.study.result import Result
-from varsim.study.simulation import simulate, simulate_variables
 from varsim.study.sweep.campaign import Books, carry_out
 from varsim.study.sweep.case import cases_of
 from varsim.study.sweep.execution import Here
 from varsim.study.sweep.store import Store
 from varsim.study.sweep.table import Row, Table, table_of
-from varsim.study.variables import VariablesResult
 from varsim.study.verdict import ranked
 
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))

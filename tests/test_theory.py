@@ -21,9 +21,8 @@ from tests.building import (
     slow,
     staleness,
 )
+from tests.seams import Phase, Run, Trace, run_one
 from tests.statistical import assert_mean, assert_mean_in_time, harmonic, step_times
-from varsim.cluster.trace import Phase, Trace
-from varsim.study.simulation import Run, run_one
 
 TINY = {"dimension": 1}
 

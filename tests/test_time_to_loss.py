@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
+from tests.seams import METRICS, Run, run_one
+from varsim import Result, Scenario, simulate
 from varsim.cluster.job import Job
 from varsim.scenario.targets import Targets
-from varsim.scenario.training import Scenario
-from varsim.study.measure import METRICS
-from varsim.study.result import Result
-from varsim.study.simulation import Run, run_one, simulate
 from varsim.study.sweep.case import case_of, measured
 from varsim.values.task import Parameters, Task
 

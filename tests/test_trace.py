@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from tests.building import MS, assert_same, kill, restart, run, slow
+from tests.seams import HandOver, Phase
 from varsim.cluster import trace as tracing
-from varsim.cluster.trace import GOES_ON, HandOver, Phase, Recorder, code_of
+from varsim.cluster.trace import GOES_ON, Recorder, code_of
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},

@@ -4,10 +4,9 @@ import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
 from tests.scenario_text import JARGON, problems
-from varsim.scenario.loading import load_text
-from varsim.scenario.training import Scenario
-from varsim.scenario.variables import AS_WRITTEN, VariablesScenario
-from varsim.scenario.writing import dump_scenario
+from tests.seams import dump_scenario, load_text
+from varsim import Scenario, VariablesScenario
+from varsim.scenario.variables import AS_WRITTEN
 
 TEXT = """\
 # What does a metric cost?

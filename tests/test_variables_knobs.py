@@ -9,10 +9,8 @@ from pydantic import ValidationError
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from tests.test_knobs import ALL_FIELDS as OF_TRAINING
 from tests.test_knobs import fields
+from varsim import VariablesResult, VariablesScenario, simulate_variables
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
-from varsim.scenario.variables import VariablesScenario
-from varsim.study.simulation import simulate_variables
-from varsim.study.variables import VariablesResult
 
 Case = dict[str, Any]
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
+from tests.seams import load_text
 from tests.test_report import Page
+from varsim import VariablesResult, simulate_variables
 from varsim.report import page, variables
 from varsim.report.files.program import save_variables
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.program.gallery import plots
-from varsim.scenario.loading import load_text
-from varsim.study.simulation import simulate_variables
-from varsim.study.variables import VariablesResult
 
 LARGE = variable(name="wide", shape=(1000,), aggregation="mean")
 

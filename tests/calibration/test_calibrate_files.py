@@ -12,11 +12,11 @@ from typer.testing import CliRunner, Result
 
 import varsim
 from tests.calibration.nccl_output import devices, table
+from tests.seams import app as cli
+from tests.seams import load_text
+from varsim import Scenario, load_scenario
 from varsim.calibration.measurement import with_unit
 from varsim.calibration.nccl import read_nccl_text
-from varsim.cli import app as cli
-from varsim.scenario.loading import load_scenario, load_text
-from varsim.scenario.training import Scenario
 from varsim.units import parse
 from varsim.values.distribution import Lognormal
 from varsim.values.measured_times import MeasuredTimes

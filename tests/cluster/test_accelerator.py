@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
+from tests.seams import dump_scenario, load_text
+from varsim import Scenario
 from varsim.cluster.accelerator import DEVICE_SIGMA, Device
-from varsim.scenario.loading import load_text
-from varsim.scenario.training import Scenario
-from varsim.scenario.writing import dump_scenario
 from varsim.study.sweep.case import case_of
 from varsim.values.distribution import Constant, Lognormal
 from varsim.values.presets import measured_speeds

@@ -6,13 +6,12 @@ from unittest.mock import patch
 import pytest
 
 from tests.building import MS, life, run, scenario, slow
+from tests.seams import Run, Trace, run_one
 from varsim.cluster import collective
 from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
 from varsim.cluster.topology import Racks, Star
-from varsim.cluster.trace import Trace
-from varsim.study.simulation import Run, run_one
 from varsim.study.why.resources import uses
 
 Case = dict[str, Any]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.building import MS, assert_same, run, scenario, slow
-from varsim.cluster.trace import Phase, Standstill, Trace
+from tests.seams import Phase, Standstill, Trace
 
 
 def stuck(trace: Trace) -> Standstill:

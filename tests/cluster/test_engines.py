@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from tests.building import assert_same_run
 from tests.oracle import drawing as servers
 from tests.properties import drawing as anything
+from tests.seams import Run, run_one
+from varsim import Scenario
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.rules import ENGINE
-from varsim.scenario.training import Scenario
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import chosen, flat_run, machine_code_saves, picks_fast, reason_against
-from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 from varsim.values.stream import PURPOSES, stream, streams
 

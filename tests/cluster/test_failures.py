@@ -6,9 +6,9 @@ import pytest
 from simpy.events import Event
 
 from tests.building import MS, job, play, read_now
+from tests.seams import Phase
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.job import Job
-from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
 
 

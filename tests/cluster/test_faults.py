@@ -10,13 +10,11 @@ from pydantic import ValidationError
 
 from tests.building import run, scenario
 from tests.cluster.test_life import NS, fails, lived
+from tests.seams import Attempt, dump_scenario, load_text
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import RandomFailures, Spares
 from varsim.cluster.striking import Strike, Strikes
-from varsim.cluster.trace import Attempt
 from varsim.report.words.failures import described
-from varsim.scenario.loading import load_text
-from varsim.scenario.writing import dump_scenario
 
 DAY = 86_400.0
 SOURCE: dict[str, Any] = {"domain": "worker", "mtbf": 100.0, "repair": 5.0}

@@ -8,10 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import allows_deaths, assert_same, declared, example, run, scenario
+from tests.seams import STRATEGIES, Attempt, Outcome, Phase, Trace
 from varsim.cluster.interruptions import MOST
 from varsim.cluster.job import TooLongError
-from varsim.cluster.trace import Attempt, Outcome, Phase, Trace
-from varsim.strategies import STRATEGIES
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
 from varsim.study.measure import measure, worker_time

@@ -8,8 +8,8 @@ import pytest
 
 from tests.building import assert_same, declared, scenario
 from tests.cluster.test_interruptions import MORTALS, mortal
-from varsim.cluster.trace import WORKER, Attempt, Outcome, Phase, Trace
-from varsim.study.simulation import Run, run_one
+from tests.seams import Attempt, Outcome, Phase, Run, Trace, run_one
+from varsim.cluster.trace import WORKER
 
 NETWORKS: list[dict[str, Any]] = [
     {},

@@ -5,9 +5,9 @@ import pytest
 from tests.building import scenario
 from tests.cluster.test_interruptions import NEVER, NS
 from tests.cluster.test_saving import fail, struck
+from varsim import simulate
 from varsim.study.gradients import Gradients
 from varsim.study.measure import measure, worker_time
-from varsim.study.simulation import simulate
 
 
 def test_a_run_ends_with_so_many_updates_that_were_kept() -> None:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from tests.seams import GradientRow, Outcome
 from varsim.cluster.ledger import Ledger
-from varsim.cluster.trace import GradientRow, Outcome, Recorder
+from varsim.cluster.trace import Recorder
 from varsim.cluster.worker import Read
 from varsim.values.gradient import Gradient
 

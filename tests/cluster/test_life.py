@@ -7,10 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import run, scenario
+from tests.seams import Attempt
+from varsim import Scenario, simulate
 from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
-from varsim.cluster.trace import Attempt
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import simulate
 
 NS = 10**9
 DOWN = {"restart": 3.0}

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
+from varsim import Scenario
 from varsim.report.words.memory import memory, misfit, too_large
-from varsim.scenario.training import Scenario
 from varsim.values import presets
 from varsim.values.optimizer import Adam, Momentum, Optimizer, Sgd
 

@@ -18,11 +18,11 @@ from tests.building import (
     slow,
     span_rows,
 )
+from tests.seams import Phase
 from varsim.cluster.batch import Message
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.placement import bytes_per_port
-from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])

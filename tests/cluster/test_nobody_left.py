@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tests.building import NO_TIME, assert_same, run, scenario
 from tests.cluster.test_interruptions import ELASTIC, NEVER, NS, fails, lived, struck
-from varsim.cluster.trace import GradientRow, Outcome, Trace
+from tests.seams import GradientRow, Outcome, Trace
 
 COPIES: dict[str, dict[str, Any]] = {
     "on_write": {"kind": "on_write", **ELASTIC},

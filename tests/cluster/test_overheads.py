@@ -18,8 +18,8 @@ from tests.building import (
     scenario,
     staleness,
 )
+from tests.seams import Phase
 from varsim.cluster.overheads import Overheads, broadcast_overhead, collective_overhead
-from varsim.cluster.trace import Phase
 from varsim.report.words.scenario import describe
 
 ASYNC = {"kind": "none"}

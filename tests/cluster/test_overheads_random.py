@@ -16,7 +16,7 @@ from tests.building import (
     scenario,
     span_rows,
 )
-from varsim.strategies import STRATEGIES
+from tests.seams import STRATEGIES
 
 RATES = {"payload", "reduction"}
 

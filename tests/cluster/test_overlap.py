@@ -21,9 +21,9 @@ from tests.building import (
     run,
     slow,
 )
+from tests.seams import Phase, Trace
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.trace import Phase, Trace
 
 Case = dict[str, Any]
 

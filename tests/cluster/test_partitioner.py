@@ -6,10 +6,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tests.building import milliseconds, run, scenario
+from varsim import Scenario
 from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
 from varsim.cluster.placement import bytes_per_port
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import Scenario
 
 ADAPTER: TypeAdapter[TensorPartitioner] = TypeAdapter(AnyPartitioner)
 FIXED = {"kind": "fixed", "shards": 4}

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.programs import LATENCY, MODES, US, add, read, scenario, trace, variable
-from varsim.cluster.program import ProgramTrace, ReplicaCluster
+from tests.seams import ProgramTrace
+from varsim import VariablesScenario
+from varsim.cluster.program import ReplicaCluster
 from varsim.cluster.topology import Star
 from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord, Mode
-from varsim.scenario.variables import VariablesScenario
 
 # 1,000 numbers of 4 bytes.
 LARGE = variable(shape=(1000,), aggregation="mean")

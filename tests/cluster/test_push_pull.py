@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.building import MS, life, losses, milliseconds, phase_time, run, slow
 from tests.network_cases import NEEDED
 from tests.pushing import FAIR, FIRST_COME, PUSH_PULL, cut, layers, pushed, whole
-from varsim.cluster.trace import Phase
+from tests.seams import Phase
 
 Case = dict[str, Any]
 

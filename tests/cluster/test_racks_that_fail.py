@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from tests.building import MS, run
+from tests.seams import Trace
 from varsim.cluster.job import Job
 from varsim.cluster.quorum import Quorum
-from varsim.cluster.trace import Trace
 
 STEP = {"kind": "constant", "value": 0.1}
 

@@ -17,13 +17,11 @@ from tests.knobs_of_lives import (
     SOURCE,
     WEIBULL,
 )
+from tests.seams import STRATEGIES, Attempt, Run, run_one
 from varsim.cluster.course import PaceError
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import Checkpoint, RandomFailures
-from varsim.cluster.trace import Attempt
-from varsim.strategies import STRATEGIES
 from varsim.study.beginning import begin
-from varsim.study.simulation import Run, run_one
 
 NODES = {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e9, "latency": 0.0}}
 

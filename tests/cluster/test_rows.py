@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.building import run
+from tests.seams import GradientRow, Trace
 from varsim.cluster import rows as packing
 from varsim.cluster.rows import Rows, handed_over_in
-from varsim.cluster.trace import GradientRow, Trace
 
 SOURCE = np.random.default_rng(11)
 # Equal, small, negative, over the whole range of times.

@@ -11,9 +11,7 @@ from scipy.special import lambertw
 
 from tests.building import NO_TIME, assert_same, declared, example, run, scenario
 from tests.cluster.test_interruptions import NEVER, NS, lived
-from varsim.cluster.trace import Attempt, Phase, Trace
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one
+from tests.seams import STRATEGIES, Attempt, Phase, Run, Trace, run_one
 
 CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
 
@@ -378,7 +376,7 @@ def test_strategies_without_servers_have_none_to_fail() -> None:
         failures={"of": (alone, {"domain": "server", "mtbf": 0.4})},
         **{**changes, "stop": {**stop, "equal_examples": False}},
     )
-    from varsim.study.simulation import Run, run_one
+    from tests.seams import Run, run_one
 
     one = run_one(Run(beside, 1, 0))
     other = run(strategy, failures={"of": (alone,)}, **changes)

@@ -22,9 +22,9 @@ from tests.building import (
     staleness,
 )
 from tests.statistical import assert_mean_in_time, step_times
+from varsim import Scenario
 from varsim.cluster.updating import ServerUpdate
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import Scenario
 from varsim.values.stream import stream
 
 ASYNC = {"kind": "none"}

@@ -18,7 +18,7 @@ from tests.building import (
     run,
     slow,
 )
-from varsim.cluster.trace import Outcome, Phase, Trace
+from tests.seams import Outcome, Phase, Trace
 
 Case = dict[str, Any]
 

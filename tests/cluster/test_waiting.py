@@ -3,9 +3,9 @@
 from functools import partial
 
 from tests.building import MS, at, job, play, run, slow
+from tests.seams import Phase
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.job import Job
-from varsim.cluster.trace import Phase
 from varsim.cluster.waiting import Barrier, Countdown, Lock, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.building import kill, restart, run, scenario
+from tests.seams import Trace
+from varsim import simulate
 from varsim.cluster.replicas import LocalReplicas
-from varsim.cluster.trace import Trace
 from varsim.report.words.notes import notes
 from varsim.scenario.provenance import trace_sha256
-from varsim.study.simulation import simulate
 
 COPIES: list[dict[str, Any]] = [
     {"kind": "on_read", "read_every": 9},

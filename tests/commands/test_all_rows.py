@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
 
 SMALL = Path(__file__).parent.parent / "small.yaml"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
 from varsim.report.words.phrases import Wording, headline, told
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.study.statistics import Estimate

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.commands.test_places import BASE, PLAN, SWEEP
-from varsim.cli import app as cli
+from tests.seams import app as cli
 from varsim.report.files.claim import FILES
 
 STEPS = "worker,step,seconds\n" + "".join(

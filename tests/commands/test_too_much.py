@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.building import scenario
+from tests.seams import app as cli
+from varsim import simulate
 from varsim.cli import amount
-from varsim.cli import app as cli
 from varsim.study.amount import gradients, hopeless
-from varsim.study.simulation import simulate
 
 LARGE = """\
 name: large

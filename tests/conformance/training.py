@@ -6,8 +6,8 @@ from typing import Any
 from tests.conformance.cases import Record, not_compared
 from tests.conformance.comparison import assert_close
 from tests.conformance.scripted import ScriptedJob, cluster, script
+from tests.seams import GradientRow
 from varsim.cluster.server import ParameterServer
-from varsim.cluster.trace import GradientRow
 from varsim.cluster.waiting import TokenQueue
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization

@@ -20,10 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.building import gradient_rows
-from varsim.cluster.trace import Trace
-from varsim.scenario.loading import load_text
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one
+from tests.seams import Run, Trace, load_text, run_one
+from varsim import Scenario
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
 DRAWN: Final = 400, 200  # of anything, of servers with many ties
@@ -75,7 +73,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     """Names and texts of scenarios to record."""
     from tests.oracle.drawing import drawn as of_servers
     from tests.properties.drawing import drawn as anything
-    from varsim.scenario.writing import dump_scenario
+    from tests.seams import dump_scenario
 
     for path in sorted(Path("scenarios").glob("*.yaml")):
         if "\nkind: variables" not in (text := path.read_text(encoding="utf-8")):

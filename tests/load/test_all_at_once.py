@@ -109,7 +109,7 @@ def test_a_document_is_read_once_and_every_reader_has_a_tree_of_its_own(
 
 
 def test_a_name_goes_before_a_kind() -> None:
-    from varsim.scenario.loading import load_text
+    from tests.seams import load_text
 
     text = SMALL.replace(
         "[{kind: on_write}]",

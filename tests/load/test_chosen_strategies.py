@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim.cli import app as cli
-from varsim.scenario.loading import ScenarioError, load_text
+from tests.seams import app as cli
+from tests.seams import load_text
+from varsim import Scenario, ScenarioError
 from varsim.scenario.plan import question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.training import Scenario
 from varsim.study.sweep.case import cases_of
 
 TEXT = """\

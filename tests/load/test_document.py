@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from tests.scenario_text import JARGON, VALID
+from tests.seams import load_text
+from varsim import ScenarioError, load_scenario
 from varsim.scenario.document import resolve
-from varsim.scenario.loading import Context, ScenarioError, load_scenario, load_text, validated
+from varsim.scenario.loading import Context, validated
 from varsim.units import Seconds
 from varsim.values.schema import Model
 

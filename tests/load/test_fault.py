@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.scenario_text import JARGON, VALID, problems
+from tests.seams import load_text
+from varsim import ScenarioError, load_scenario
 from varsim.scenario.fault import Source
-from varsim.scenario.loading import ScenarioError, load_scenario, load_text
 
 BROKEN = Path(__file__).parent / "broken"
 

@@ -13,16 +13,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tests.scenario_text import VALID, problems
-from varsim.scenario.loading import (
-    ScenarioError,
-    load_scenario,
-    load_text,
-    scenario_schema,
-)
+from tests.seams import dump_scenario, load_text
+from varsim import Scenario, ScenarioError, load_scenario
+from varsim.scenario.loading import scenario_schema
 from varsim.scenario.shape import Shape, members
-from varsim.scenario.training import Scenario
 from varsim.scenario.wording import PATTERNS
-from varsim.scenario.writing import dump_scenario
 
 quick = settings(deadline=2000, max_examples=150)
 

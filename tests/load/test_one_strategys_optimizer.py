@@ -3,12 +3,9 @@
 import pytest
 
 from tests.scenario_text import VALID, problems
-from varsim.cluster.trace import Trace
-from varsim.scenario.loading import load_text
+from tests.seams import Run, Trace, dump_scenario, load_text, run_one
+from varsim import Scenario
 from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.training import Scenario
-from varsim.scenario.writing import dump_scenario
-from varsim.study.simulation import Run, run_one
 from varsim.study.sweep.case import case_of
 from varsim.values.optimizer import Adam, Sgd
 

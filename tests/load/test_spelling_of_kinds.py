@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
-from varsim.scenario.fault import ScenarioError
-from varsim.study.experiment import Training, load
+from varsim import ScenarioError, load
+from varsim.study.experiment import Training
 
 FILE = """\
 name: spelt

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import example, scenario
-from varsim.strategies import STRATEGIES
+from tests.seams import STRATEGIES
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how_to" / "failures.md"
 WORKER: dict[str, Any] = {"domain": "worker", "mtbf": 900.0, "repair": 60.0}

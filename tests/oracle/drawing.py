@@ -9,7 +9,7 @@ from tests.oracle.agenda import DoubtfulError
 from tests.oracle.history import History
 from tests.oracle.replicas import expected
 from tests.oracle.setting import setting
-from varsim.scenario.training import Scenario
+from varsim import Scenario
 from varsim.values.workload import Workload
 
 Drawn = dict[str, Any]

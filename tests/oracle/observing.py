@@ -1,9 +1,8 @@
 """What a run of varsim left behind, in the form of `history`."""
 
 from tests.oracle.history import Doing, Fate, History, Measured, Put, Taken
-from varsim.cluster.trace import HandOver, Outcome, Phase
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one
+from tests.seams import HandOver, Outcome, Phase, Run, run_one
+from varsim import Scenario
 
 
 def observed(scenario: Scenario, replication: int) -> History:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from varsim import Scenario
 from varsim.cluster.description import Cluster
-from varsim.scenario.training import Scenario
 from varsim.values.stream import keyed, stream
 
 

@@ -9,7 +9,7 @@ from tests.oracle import fluid, observing, replicas
 from tests.oracle.history import History, difference
 from tests.oracle.known import KNOWN
 from tests.oracle.setting import setting
-from varsim.scenario.training import Scenario
+from varsim import Scenario
 
 MS = 1_000_000
 

@@ -12,9 +12,8 @@ from tests.building import MS, gradient_rows
 from tests.conformance.in_between.averaged import run_noting_reads
 from tests.conformance.in_between.recorded import Replay
 from tests.oracle import leaving
+from tests.seams import STRATEGIES, HandOver, Trace
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.trace import HandOver, Trace
-from varsim.strategies import STRATEGIES
 
 KINDS = ("on_write", "local_sgd", "diloco")
 SCENARIOS = 300  # of each, unless told otherwise

@@ -11,10 +11,11 @@ import pytest
 from tests.building import Model, mean, run, scenario
 from tests.oracle.lives import PARTS, Case, Job, drawn
 from tests.oracle.regrouped import Group, changed
-from varsim.cluster.trace import HOSTS, Attempt, Trace
-from varsim.scenario.training import Scenario
+from tests.seams import Attempt, Run, Trace, run_one
+from varsim import Scenario
+from varsim.cluster.trace import HOSTS
 from varsim.study.lives import Smaller, life_of
-from varsim.study.simulation import Run, run_alone, run_one
+from varsim.study.simulation import run_alone
 
 MS = 1_000_000  # ns
 SAMPLE = range(500)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.building import run
 from tests.oracle.mortal import PARTS, UNTIL, Case, Run, drawn
-from varsim.cluster.trace import Attempt, Trace
+from tests.seams import Attempt, Trace
 
 MS = 1_000_000  # ns
 SAMPLE = range(500)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.plan.planning import BLOCK, question, text
-from varsim.cli import app as cli
+from tests.seams import app as cli
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE
 from varsim.cli.plan import Objectives
 from varsim.scenario.plan import OBJECTIVES

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, question, text
-from varsim.scenario.fault import ScenarioError
+from tests.seams import load_text
+from varsim import ScenarioError
 from varsim.scenario.load import file_schema
-from varsim.scenario.loading import load_text
 from varsim.scenario.plan import MOST_REPLICATIONS, TRIALS, question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.targets import EQUAL_WITHIN

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, question
+from varsim import ScenarioError
 from varsim.report.words.plan import notes
-from varsim.scenario.fault import ScenarioError
 from varsim.study.plan.plan import Plan, Planning
 from varsim.study.plan.runs import Runs
 from varsim.study.sweep.execution import Here

@@ -10,13 +10,13 @@ import pytest
 
 from tests.goldens import GOLDEN, check_columns
 from tests.plan.planning import plan_of, searched
+from tests.seams import load_text
+from varsim import simulate
 from varsim.report.plan import report
 from varsim.report.render import render
-from varsim.scenario.loading import load_text
 from varsim.scenario.plan import load_question
 from varsim.study.plan.cell import Places
 from varsim.study.plan.plan import Plan, answer_scenario
-from varsim.study.simulation import simulate
 from varsim.study.statistics import one_sided
 
 FILE = Path(__file__).parent.parent.parent / "scenarios" / "plan_resnet50.yaml"
@@ -84,7 +84,7 @@ def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
 
 def test_the_answer_is_a_scenario() -> None:
     """As the file says it: it loads, and names one strategy."""
-    from varsim.scenario.writing import dump_scenario
+    from tests.seams import dump_scenario
 
     asked = load_question(FILE, ["cluster.parameter_servers=4"])
     asked = replace(asked, strategies=("on_write",), most_replications=4)

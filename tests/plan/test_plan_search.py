@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, plan_of, question, searched
+from varsim import simulate
 from varsim.report.plan import document, table
 from varsim.report.words.plan import answer
 from varsim.report.words.plan import notes as notes_of
@@ -16,7 +17,6 @@ from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value
 from varsim.study.plan.findings import binding, closest, trade
 from varsim.study.plan.search import FRESH
 from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
-from varsim.study.simulation import simulate
 from varsim.study.sweep.case import SENT, Finished
 from varsim.study.sweep.execution import Processes
 from varsim.study.targets import Judgement

@@ -10,9 +10,8 @@ from hypothesis.strategies import DrawFn, composite, randoms
 from pydantic import ValidationError
 
 from tests.building import declared, example
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
-from varsim.strategies.base import Pair
+from tests.seams import STRATEGIES
+from varsim import Scenario
 
 Drawn = dict[str, Any]
 
@@ -161,7 +160,7 @@ def _strategy(source: random.Random, workers: int, overlap: bool, events: bool) 
         more = dict(STRATEGIES[kind].others)
         made = example(kind, workers) | (on if more.pop("overlap", False) else {})
         for key, value in _some(source, 0.5, **more).items():
-            made |= value.other if isinstance(value, Pair) else {key: value}
+            made |= getattr(value, "other", {key: value})  # one setting, or a pair of some
         return made
     if kind == "on_read":
         return {

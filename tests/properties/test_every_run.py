@@ -8,12 +8,8 @@ from tests.building import assert_same
 from tests.properties.checking import problems
 from tests.properties.drawing import drawn, scenarios
 from tests.properties.settings import examples
-from varsim.cluster.trace import Phase
-from varsim.scenario.loading import load_text
-from varsim.scenario.training import Scenario
-from varsim.scenario.writing import dump_scenario
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one
+from tests.seams import STRATEGIES, Phase, Run, dump_scenario, load_text, run_one
+from varsim import Scenario
 
 
 @examples(150)

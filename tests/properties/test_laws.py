@@ -13,10 +13,8 @@ from pydantic import ValidationError
 from tests.building import APPLIED, NO_TIME, assert_same, example, gradient_rows, scenario
 from tests.properties.drawing import scenarios
 from tests.properties.settings import examples
-from varsim.cluster.trace import Trace
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one, simulate
+from tests.seams import STRATEGIES, Run, Trace, run_one
+from varsim import Scenario, simulate
 
 # What counts bytes, and bytes per second, wherever it stands in a scenario.
 _SIZES: Final = {"size", "bucket_size", "first_bucket_size", "segment_size"}

@@ -24,10 +24,9 @@ from tests.building import (
     scenario,
     slow,
 )
+from tests.seams import Phase, Run, run_one
 from tests.statistical import assert_mean, harmonic, step_times
-from varsim.cluster.trace import Phase
-from varsim.scenario.loading import load_scenario
-from varsim.study.simulation import Run, run_one, simulate
+from varsim import load_scenario, simulate
 from varsim.values.stream import stream
 
 

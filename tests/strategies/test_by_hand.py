@@ -16,9 +16,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.building import APPLIED, DROPPED, fates, gradient_rows, life, milliseconds, staleness
+from tests.seams import Run, Trace, run_one
 from varsim import Scenario, load_scenario
-from varsim.cluster.trace import Trace
-from varsim.study.simulation import Run, run_one
 
 KEYS = ("steps", "spans", "updates", "fates", "order", "staleness")
 FOLDER = Path(__file__).parent / "by_hand"

@@ -31,11 +31,10 @@ from tests.building import (
     span_rows,
 )
 from tests.properties.checking import problems
+from tests.seams import STRATEGIES, Phase, Run, Trace, run_one
+from varsim import Scenario, simulate
 from varsim.cluster.rows import Rows
-from varsim.cluster.trace import Phase, Trace
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES, Strategy
-from varsim.study.simulation import Run, run_one, simulate
+from varsim.strategies import Strategy
 
 # More of the same kinds, where settings change what happens.
 MORE: dict[str, dict[str, Any]] = {

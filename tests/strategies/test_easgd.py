@@ -17,7 +17,8 @@ from tests.building import (
     scenario,
     slow,
 )
-from varsim.study.simulation import Run, started
+from tests.seams import Run
+from varsim.study.simulation import started
 from varsim.values.variable import divergence
 
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}

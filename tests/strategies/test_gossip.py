@@ -7,8 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import Model, gradient_rows, kill, life, mean, milliseconds, run, scenario, slow
-from varsim.cluster.trace import Span, Trace
-from varsim.study.simulation import Run, simulate, started
+from tests.seams import Run, Span, Trace
+from varsim import simulate
+from varsim.study.simulation import started
 from varsim.values.mixing import one_peer, undirected_ring
 from varsim.values.variable import divergence
 

@@ -17,11 +17,10 @@ from tests.building import (
     run,
     scenario,
 )
+from tests.seams import STRATEGIES, Run, run_one
+from varsim import Scenario
 from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.report.words.scenario import describe
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one
 from varsim.values.gradient_form import rounded
 
 # 10 bytes per ms and 1 ms on the way; a model of 10 parameters, 40 bytes.

@@ -17,7 +17,7 @@ from tests.building import (
     scenario,
     slow,
 )
-from varsim.cluster.trace import Trace
+from tests.seams import Trace
 
 # Workers of 100, 200 and 400 ms; nothing takes time to send.
 SPEEDS: dict[str, Any] = {"cluster": {"slow_workers": (slow(1, 2.0), slow(2, 4.0))}}

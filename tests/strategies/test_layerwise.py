@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import life, losses, milliseconds, phase_time, run, slow
-from varsim.cluster.trace import Phase, Trace
+from tests.seams import Phase, Trace
 
 WIRE = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}
 FREE = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}

@@ -24,7 +24,7 @@ from tests.building import (
     scenario,
     staleness,
 )
-from varsim.cluster.trace import Phase, Trace
+from tests.seams import Phase, Trace
 
 UNLOCKED = {"kind": "none"}
 LOCKED = {"kind": "none", "use_locking": True}

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from tests.building import kill, restart, scenario, slow
+from varsim import Result, simulate
 from varsim.report.files.save import save
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
 
 KINDS: dict[str, dict[str, Any]] = {
     "on_read": {"kind": "on_read", "read_every": 4},

@@ -21,10 +21,10 @@ from tests.building import (
     scenario,
     slow,
 )
+from varsim import simulate
 from varsim.report.words.scenario import beginnings, equal_examples
 from varsim.report.words.why import straggling
 from varsim.study.beginning import begin
-from varsim.study.simulation import simulate
 from varsim.study.why.account import account
 
 # Two workers in a ring: 50 ms for half a vector, 100 ms for an all-reduce.

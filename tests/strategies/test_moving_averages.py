@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.building import Model, assert_same, scenario
-from varsim.cluster.trace import Trace
-from varsim.study.simulation import Run, run_one
+from tests.seams import Run, Trace, run_one
 from varsim.values.optimizer import MovingAverages, VariableAverages
 
 # One worker, without initial tokens: every gradient makes an update, and each is measured.

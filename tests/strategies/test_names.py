@@ -1,7 +1,7 @@
 """What strategies are called: by people, in files and in options."""
 
 from tests.building import scenario
-from varsim.strategies import STRATEGIES
+from tests.seams import STRATEGIES
 
 
 def test_people_know_every_strategy_by_a_name_of_its_own() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.building import LOST, PENDING, gradient_rows, run
-from varsim.cluster.trace import Trace
+from tests.seams import Trace
 
 # Gradients: (worker, iteration, read, computed, arrived, ended, applied or not).
 Row = tuple[int, int, int, int, int, int, bool]

@@ -24,8 +24,7 @@ from tests.building import (
     scenario,
     span_rows,
 )
-from varsim.cluster.trace import GradientRow, Phase, Trace
-from varsim.strategies import STRATEGIES
+from tests.seams import STRATEGIES, GradientRow, Phase, Trace
 from varsim.study.measure import worker_time
 
 Case = dict[str, Any]

@@ -15,10 +15,9 @@ from tests.building import (
     run,
     scenario,
 )
+from tests.seams import STRATEGIES, Run, run_one
 from varsim.distribute.context import Context
 from varsim.distribute.mirrored import SyncOnReadVariable
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one
 from varsim.values.operation import Operation
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}

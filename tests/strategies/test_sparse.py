@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.building import example, gradient_rows, run, scenario
-from varsim.scenario.training import Scenario
-from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one, started
+from tests.seams import STRATEGIES, Run, run_one
+from varsim import Scenario
+from varsim.study.simulation import started
 from varsim.values.gradient import Array
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.workload import Workload

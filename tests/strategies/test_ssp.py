@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.building import MS, gradient_rows, kill, milliseconds, restart, run, scenario, slow
-from varsim.cluster.trace import Trace
-from varsim.scenario.fault import ScenarioError
+from tests.seams import Trace
+from varsim import ScenarioError
 from varsim.scenario.load import load
 
 # Worker 2 takes 300 ms, the others 100 ms; nothing takes time to send.

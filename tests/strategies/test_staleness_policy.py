@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.building import APPLIED, DROPPED, MS, gradient_rows, life, losses, run, scenario, slow
-from varsim.cluster.trace import Trace
+from tests.seams import Trace
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.staleness import DelayCompensated, InverseStaleness
 

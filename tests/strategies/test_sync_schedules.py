@@ -20,7 +20,7 @@ from tests.building import (
     slow,
     staleness,
 )
-from varsim.cluster.trace import Phase, Trace
+from tests.seams import Phase, Trace
 
 # 100 bytes take 10 ms, a message is 1 ms on its way besides.
 SMALL = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}

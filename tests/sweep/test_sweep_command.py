@@ -14,8 +14,8 @@ import pandas
 import pytest
 from typer.testing import CliRunner
 
+from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT
-from varsim.cli import app as cli
 from varsim.cli.sweep import FAILED
 from varsim.study.sweep.store import STORE, Store
 from varsim.units import counted

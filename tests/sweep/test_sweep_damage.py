@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.damage import damage
+from tests.seams import app as cli
 from tests.sweep.sweeping import SWEPT
-from varsim.cli import app as cli
 from varsim.study.sweep.case import Finished
 from varsim.study.sweep.store import STORE, Store
 

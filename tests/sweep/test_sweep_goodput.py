@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from tests.seams import Attempt, Run, run_one
 from tests.sweep.sweeping import BASE, carried_out, sweep
-from varsim.cluster.trace import WORKER, Attempt
+from varsim.cluster.trace import WORKER
 from varsim.report.words.sweep import answer, cells, notes
-from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import interval
 from varsim.study.sweep.table import descriptions
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.seams import app as cli
 from tests.sweep.sweeping import BASE
-from varsim.cli import app as cli
 
 LAW = "{kind: uniform, low: 80 ms, high: 120 ms}"
 LATENCIES = "cluster.network.latency: [0 s, 1 ms]"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, sweep
-from varsim.cli import app as cli
 from varsim.cli.sweep import _teller
 from varsim.report import page
 from varsim.report.files.keeping import put_report

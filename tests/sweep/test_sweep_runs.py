@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests.seams import Run, run_one
 from tests.sweep.sweeping import BASE, carried_out, sweep
 from varsim.cluster.rows import Rows
 from varsim.report.words.sweep import answer, notes
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
-from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import student_t
 from varsim.study.sweep.campaign import DIED, Books, Status, carry_out
 from varsim.study.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.seams import load_text
 from tests.sweep.sweeping import BASE, sweep
-from varsim.scenario.fault import ScenarioError
-from varsim.scenario.loading import load_text
+from varsim import ScenarioError
 from varsim.scenario.sweep.constraint import ConstraintError, parse
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.units import DIMENSIONS

@@ -16,7 +16,7 @@ from shutil import copy
 import pytest
 from typer.testing import CliRunner
 
-from varsim.cli import app as cli
+from tests.seams import app as cli
 
 HERE = Path(__file__).parent
 BUNDLED = HERE.parent.parent / "scenarios"

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from varsim.scenario.loading import load_scenario
-from varsim.scenario.training import Scenario
+from varsim import Scenario, load_scenario
 from varsim.study.plan.runs import Runs
 from varsim.study.sweep.execution import Processes
 from varsim.study.sweep.store import Store

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim.cli import app as cli
-from varsim.scenario.loading import load_scenario
-from varsim.scenario.training import Scenario
+from tests.seams import app as cli
+from varsim import Scenario, load_scenario
 
 BOWL = """\
 # Which is the sooner?

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
+from varsim import Scenario, simulate
 from varsim.report.render import render
 from varsim.report.tune import report, scenario_text, table
 from varsim.report.words.tune import answer, measured, notes
-from varsim.scenario.training import Scenario
 from varsim.study.plan.runs import Runs
-from varsim.study.simulation import simulate
 from varsim.study.sweep.execution import Backend, Here, Processes
 from varsim.study.sweep.store import Store
 from varsim.study.tune.search import MORE, Rates, Search

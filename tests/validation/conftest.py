@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from varsim.cluster.collectives.choice import COLLECTIVES
-from varsim.cluster.topology import NETWORKS
+from tests.seams import forget
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _forgotten() -> Iterator[None]:
     yield
-    NETWORKS.registered.clear()
-    COLLECTIVES.registered.clear()
+    forget()

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tests.building import gradient_rows, span_rows
+from tests.seams import GradientRow, Outcome, Phase, Trace, run_one
+from tests.seams import Run as SimulatedRun
 from varsim.calibration.recorded.runs import (
     AsyncRun,
     AsyncWorker,
@@ -21,9 +23,6 @@ from varsim.calibration.recorded.runs import (
     read_run,
 )
 from varsim.cluster.overheads import Overheads
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Trace
-from varsim.study.simulation import Run as SimulatedRun
-from varsim.study.simulation import run_one
 
 FATES = {Outcome.APPLIED: 1, Outcome.DROPPED: 0, Outcome.PENDING: -1}
 Table = Sequence[Sequence[float]]

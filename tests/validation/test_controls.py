@@ -16,7 +16,7 @@ from validation.points.estimate import mean
 from validation.points.laws import LawOf
 from validation.points.order_statistics import barrier, slowed
 from validation.points.scenario import ran, scenario, step_seconds
-from varsim.scenario.training import Scenario
+from varsim import Scenario
 from varsim.values.stream import stream
 
 NOISE = stream(7, 0, "noise").standard_normal((300, 20, 50, 2))

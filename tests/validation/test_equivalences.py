@@ -11,7 +11,7 @@ from validation.equivalences.findings import findings
 from validation.equivalences.scaling import stretched
 from validation.equivalences.trials import distance
 from validation.finding import Verdict
-from varsim.scenario.training import Scenario
+from varsim import Scenario
 from varsim.values.gradient import Gradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {

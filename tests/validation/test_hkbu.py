@@ -8,7 +8,7 @@ from tests.validation.published import ROWS
 from validation.published.experiment import Calibrated, step_time
 from validation.published.hkbu import Hkbu
 from validation.published.table import Row
-from varsim.scenario.training import Scenario
+from varsim import Scenario
 
 FAMILY = Hkbu()
 # A GPU takes 0.5 s, a machine with 4 of them 1 s.

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.recording import collective, run_of, sync, table
+from varsim import load_scenario
 from varsim.calibration.recorded.comparison import Comparison, calibrate_half, compare
 from varsim.calibration.recorded.report import (
     calibration_table,
@@ -17,7 +18,6 @@ from varsim.calibration.recorded.report import (
 from varsim.calibration.recorded.runs import Run
 from varsim.cluster.overheads import Overheads
 from varsim.report.plots import measured as figure
-from varsim.scenario.loading import load_scenario
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 from tests.building import scenario
 from validation.command import app
 from validation.published import presets as measured
+from varsim import Scenario, simulate
 from varsim.report.words.caution import from_presets
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import simulate
 from varsim.values.presets import preset_errors
 
 

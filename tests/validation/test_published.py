@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.seams import Run, load_text, run_one
 from tests.validation.published import ROWS, rows_of, setting_of, settings_of, told, used
 from validation.published.__main__ import MARK, main
 from validation.published.experiment import (
@@ -20,8 +21,6 @@ from validation.published.export import as_yaml, scenarios
 from validation.published.families import FAMILIES, family_of
 from validation.published.findings import refused
 from validation.published.hosts import slowest
-from varsim.scenario.loading import load_text
-from varsim.study.simulation import Run, run_one
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
 

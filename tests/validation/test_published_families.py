@@ -7,6 +7,7 @@ from statistics import median, quantiles
 
 import pytest
 
+from tests.seams import Run, run_one
 from tests.validation.published import ROWS, rows_of, settings_of, silent
 from validation.finding import Verdict
 from validation.published import findings
@@ -25,7 +26,6 @@ from validation.published.families import FAMILIES
 from validation.published.hosts import layers_of, many_exchanging_hosts, slowest
 from validation.published.machines import Machines
 from validation.published.table import Row
-from varsim.study.simulation import Run, run_one
 
 MIB = 2**20
 NETWORK = {"bandwidth": 1e9, "latency": 1e-5}

@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.building import scenario
+from tests.seams import dump_scenario
 from tests.validation.points import point, with_unit
 from validation.command import app
 from validation.finding import Finding, Verdict
 from validation.index.section import Section, broken, by_chance
 from validation.points import bundled_points
 from validation.points.findings import _ALSO
-from varsim.scenario.writing import dump_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from tests.building import assert_same_run, example, run, scenario
+from tests.seams import Run, run_one
 from tests.statistical import assert_mean, harmonic, step_times
 from varsim.study.engine import flat_run, reason_against
-from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only
 from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.stream import keyed

@@ -9,9 +9,9 @@ import numpy as np
 
 from tests.building import MS, gradient_rows
 from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.seams import Trace
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
-from varsim.cluster.trace import Trace
 from varsim.cluster.worker import Worker
 from varsim.strategies.local_sgd import LocalSgd
 from varsim.values.gradient import Gradient

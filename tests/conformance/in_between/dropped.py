@@ -5,7 +5,7 @@ import numpy as np
 from tests.building import MS, gradient_rows
 from tests.conformance.in_between.averaged import run_noting_reads
 from tests.conformance.in_between.recorded import Record, Replay, blocked
-from varsim.cluster.trace import Outcome
+from tests.seams import Outcome
 from varsim.strategies.on_write import OnWrite
 
 

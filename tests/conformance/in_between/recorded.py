@@ -13,12 +13,12 @@ import numpy as np
 
 from tests.building import MS, NO_TIME
 from tests.conformance.files import files, of_between
+from tests.seams import Phase, Trace
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.stop import Stop
-from varsim.cluster.trace import Phase, Trace
 from varsim.strategies import Strategy
 from varsim.values.optimizer import OPTIMIZERS, Optimizer
 from varsim.values.task import (

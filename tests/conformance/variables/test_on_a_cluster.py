@@ -1,5 +1,7 @@
 """Every recorded case again under simulated links: the same values, and what moves takes time."""
 
+from typing import Literal
+
 import pytest
 
 from tests.conformance.variables.known import DEPENDS_ON_ORDER, check
@@ -13,13 +15,12 @@ from tests.conformance.variables.on_cluster import (
 )
 from tests.conformance.variables.records import DATA, Case, cases, is_in_sample
 from tests.conformance.variables.replay import Replay
-from tests.pricing import Sharing
 
 BY_NAME = {case.name: case for case in cases(DATA)}
 
 
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])
-def test_recorded_case(recorded: Case, sharing: Sharing, ours: bool) -> None:
+def test_recorded_case(recorded: Case, sharing: Literal["first_come", "fair"], ours: bool) -> None:
     on_cluster, in_no_time = OnCluster(sharing), InNoTime()
     check(recorded, Replay(recorded, on_cluster).run(), ours=ours)
     Replay(recorded, in_no_time).run()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.seams import load_text
+from varsim import ScenarioError
 from varsim.distribute.all_reduce import NcclAllReduce
 from varsim.distribute.central import CentralStorageStrategy, DefaultStrategy, create_without_scope
 from varsim.distribute.container import PerReplica
@@ -15,7 +17,6 @@ from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMir
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable, VariableOptions
-from varsim.scenario.loading import ScenarioError, load_text
 from varsim.values.operation import (
     DEFAULT_DEVICE,
     Device,

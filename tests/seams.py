@@ -1,0 +1,33 @@
+"""What tests may use besides the public package: how a run is made, and what it records.
+
+A test that imports `varsim`, this file and other tests alone names nothing inside, and outlives it:
+see `test_seams.py`, which counts them. So only that belongs here which any varsim would have: a
+scenario from its text and back, one run of it, its rows, the table of strategies, and the command.
+"""
+
+from varsim.cli import app as app
+from varsim.cluster.collectives.choice import COLLECTIVES
+from varsim.cluster.program import ProgramTrace as ProgramTrace
+from varsim.cluster.topology import NETWORKS
+from varsim.cluster.trace import Attempt as Attempt
+from varsim.cluster.trace import EvaluationRow as EvaluationRow
+from varsim.cluster.trace import GradientRow as GradientRow
+from varsim.cluster.trace import HandOver as HandOver
+from varsim.cluster.trace import LinkRow as LinkRow
+from varsim.cluster.trace import Outcome as Outcome
+from varsim.cluster.trace import Phase as Phase
+from varsim.cluster.trace import Span as Span
+from varsim.cluster.trace import Standstill as Standstill
+from varsim.cluster.trace import Trace as Trace
+from varsim.scenario.loading import load_text as load_text
+from varsim.scenario.writing import dump_scenario as dump_scenario
+from varsim.strategies import STRATEGIES as STRATEGIES
+from varsim.study.measure import METRICS as METRICS
+from varsim.study.simulation import Run as Run
+from varsim.study.simulation import run_one as run_one
+
+
+def forget() -> None:
+    """What was registered of networks and collectives is unknown again."""
+    NETWORKS.registered.clear()
+    COLLECTIVES.registered.clear()
