@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
-from varsim.values.operation import Device, Operation, RefusedAssertionError, RefusedAttributeError
+from varsim.values.operation import Device, Operation, RefusedProgramError
 from varsim.values.variable import Variable
 
 Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
@@ -108,7 +108,7 @@ def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> obj
     """Group per-replica results into one object; lists, tuples and dicts item by item.
 
     One object in all replicas stays that object, the copies of a variable become the variable, all
-    else is wrapped. RefusedAssertionError where the structures differ.
+    else is wrapped. RefusedProgramError where the structures differ.
     """
     first = values[0]
     if isinstance(first, list | tuple):
@@ -138,7 +138,7 @@ def _same_structure(value: object, first: Any, kind: type[Any]) -> Any:
         why = f"{len(first)} values in replica 0 and {len(value)} in another one"
     else:
         return value
-    raise RefusedAssertionError(
+    raise RefusedProgramError(
         "merge_call_mismatch",
         f"replicas hand over values that do not go together, {why}: let all of them make the same "
         "call, with arguments of the same structure",
@@ -196,7 +196,7 @@ def is_mirrored(value: object) -> bool:
 
 
 def tensors_of(value: object) -> list[Tensor]:
-    """The tensors of a value, one for each part; AttributeError if there are no tensors in it."""
+    """The tensors of a value, one for each part; RefusedProgramError if there are none."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Component):
@@ -205,7 +205,7 @@ def tensors_of(value: object) -> list[Tensor]:
         return [Component(value, index).tensor() for index in range(len(value.values))]
     if isinstance(value, Container):
         return [tensor for part in value.values for tensor in tensors_of(part)]
-    raise RefusedAttributeError(
+    raise RefusedProgramError(
         "literal_attribute",
         f"a {type(value).__name__} has no dtype and cannot be reduced: make it a tensor first",
     )

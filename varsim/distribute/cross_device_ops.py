@@ -21,7 +21,7 @@ from varsim.values.operation import (
     InvalidArgumentError,
     Movement,
     Operation,
-    RefusedIndexError,
+    RefusedProgramError,
     RefusedTypeError,
     RefusedValueError,
     Transfer,
@@ -303,9 +303,9 @@ class CollectiveAllReduce(CrossDeviceOps):
         return (yield from copy_to([tensor_like(joined, one) for one in tensors], devices))
 
     def _check(self, tensors: list[Tensor]) -> None:
-        """IndexError for fewer parts than devices; InvalidArgumentError for a dtype."""
+        """RefusedProgramError for fewer parts than devices; InvalidArgumentError for a dtype."""
         if self._devices is not None and len(tensors) < self._devices:
-            raise RefusedIndexError(
+            raise RefusedProgramError(
                 "batch_mixed",
                 f"a collective of {self._devices} devices takes a part from each, not "
                 f"{len(tensors)}: tuple index out of range; give a value for each replica, or "

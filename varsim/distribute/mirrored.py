@@ -19,8 +19,8 @@ from varsim.values.gradient_form import IndexedSlices
 from varsim.values.operation import (
     Merge,
     Operation,
-    RefusedAttributeError,
     RefusedNotImplementedError,
+    RefusedProgramError,
     RefusedTypeError,
     RefusedValueError,
 )
@@ -241,7 +241,7 @@ class SyncOnReadVariable(DistributedVariable):
         if self.aggregation is Aggregation.SUM:
             value = yield from self._shared(context, value)
         elif isinstance(value, PerReplica):
-            raise RefusedAttributeError(
+            raise RefusedProgramError(
                 "literal_attribute",
                 "a per-replica value has no dtype: reduce it first, or assign in the replicas",
             )

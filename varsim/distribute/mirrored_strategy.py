@@ -35,7 +35,7 @@ from varsim.values.operation import (
     Device,
     Exchange,
     Operation,
-    RefusedAssertionError,
+    RefusedProgramError,
     RefusedValueError,
     Transfer,
     movement,
@@ -61,7 +61,7 @@ class MirroredStrategy(Strategy):
     def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
         """The algorithm, for a value: int32 always goes to one device.
 
-        AttributeError for what has no dtype.
+        RefusedProgramError for what has no dtype.
         """
         if value is None:
             return self._cross_device_ops
@@ -89,7 +89,7 @@ class MirroredStrategy(Strategy):
 
     def _copies_of(self, variable: Variable) -> Sequence[int]:
         if not variable.replicated:
-            raise RefusedAssertionError(
+            raise RefusedProgramError(
                 "assertion",
                 "a mirrored strategy updates distributed variables only: create it in its scope",
             )
@@ -111,7 +111,7 @@ class MirroredStrategy(Strategy):
         """MEAN of what stands for one value already is that value; SUM is refused."""
         if op is ReduceOp.MEAN:
             return value
-        raise RefusedAssertionError(
+        raise RefusedProgramError(
             "assertion",
             "a mirrored value or variable stands for one value and is not summed over replicas: "
             "use MEAN, or multiply it",
@@ -149,7 +149,7 @@ class MirroredStrategy(Strategy):
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         if not isinstance(value, int | float):
-            self.cross_device_ops(value)  # AttributeError for what has no dtype
+            self.cross_device_ops(value)  # refuses what has no dtype
         return (yield from broadcast_to(context, value, destination))
 
     def _gather_to(
@@ -254,6 +254,6 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         if not is_per_replica(value) and self._workers == 1:
             return (yield from self._reduce_equal(context, op, value, destination))
         if is_per_replica(value):
-            tensors_of(value)  # AttributeError for numbers
+            tensors_of(value)  # refuses numbers
         algorithm = self.cross_device_ops(value)
         return (yield from reduce_parts(context, algorithm, op, value, destination, self._workers))

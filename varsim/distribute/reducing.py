@@ -22,8 +22,7 @@ from varsim.values.operation import (
     DEFAULT_DEVICE,
     Device,
     Operation,
-    RefusedAssertionError,
-    RefusedAttributeError,
+    RefusedProgramError,
     RefusedTypeError,
     RefusedValueError,
     Transfer,
@@ -41,19 +40,19 @@ def check_reduce_op(op: object) -> ReduceOp:
             )
         return ReduceOp[op.upper()]
     if not isinstance(op, ReduceOp):
-        raise RefusedAssertionError(
+        raise RefusedProgramError(
             "assertion", f"{op!r} is not a reduce operation: use ReduceOp.SUM or ReduceOp.MEAN"
         )
     return op
 
 
 def check_destination(destination: object) -> None:
-    """AssertionError for a list of destinations, or none."""
+    """RefusedProgramError for a list of destinations, or none."""
     if destination is None or (
         isinstance(destination, list | tuple) and not isinstance(destination, Device)
     ):
         what = "nothing" if destination is None else "a list"
-        raise RefusedAssertionError(
+        raise RefusedProgramError(
             "assertion", f"{what} is no destination: name one variable, value or device"
         )
 
@@ -181,10 +180,10 @@ def reduce_one_value(
     """A value that is one object in all replicas (reduce_non_distributed_value).
 
     MEAN takes it as it is. So does SUM with one replica; with several, ValueError: whether to
-    multiply it is not clear. Arrays of zeros stay zeros; a Python 0 is an AttributeError.
+    multiply it is not clear. Arrays of zeros stay zeros; a Python 0 is a RefusedProgramError.
     """
     if isinstance(value, bool | int | float | complex) and value == 0:
-        raise RefusedAttributeError(
+        raise RefusedProgramError(
             "literal_attribute",
             "a Python 0 has no attribute 'shape' and cannot be reduced: use a tensor of zeros per "
             "replica, or a numpy array of zeros",

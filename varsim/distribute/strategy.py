@@ -139,7 +139,7 @@ class Strategy(StrategyScope, ABC):
         """Call `function(context, copy, *args)` once per copy, with that copy's part of args.
 
         Returns the results grouped (Mirrored), or without `group` a tuple for each. In a replica
-        it merges first. AssertionError if the strategy cannot update such a variable.
+        it merges first. RefusedProgramError if the strategy cannot update such a variable.
         """
         named = kwargs or {}
         if context.replica is not None:

@@ -10,7 +10,7 @@ from varsim.values.operation import (
     DEFAULT_DEVICE,
     Device,
     InvalidArgumentError,
-    RefusedAttributeError,
+    RefusedProgramError,
     RefusedTypeError,
     RefusedValueError,
 )
@@ -177,7 +177,7 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
 
     Tensors keep their dtype (ValueError if it is another one), arrays that are no tensors are cast,
     numbers are converted where nothing is lost in kind (else TypeError). ValueError for None,
-    AttributeError for anything else.
+    RefusedProgramError for anything else.
     """
     if isinstance(value, Tensor):
         if value.array.dtype != dtype:
@@ -203,7 +203,7 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
         raise RefusedValueError(
             "not_a_tensor", "Attempt to convert a value (None) to a tensor: give a value"
         )
-    raise RefusedAttributeError(
+    raise RefusedProgramError(
         "literal_attribute",
         f"a {type(value).__name__} is not a tensor and has no dtype: "
         "reduce it, or take the part of one replica",

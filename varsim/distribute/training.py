@@ -14,7 +14,7 @@ from varsim.distribute.context import Context
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, Values, kind_of
 from varsim.distribute.variable import DistributedVariable, VariableOptions
-from varsim.values.operation import InvalidArgumentError, Operation, RefusedAttributeError
+from varsim.values.operation import InvalidArgumentError, Operation, RefusedProgramError
 from varsim.values.optimizer import Adam, Optimizer
 from varsim.values.variable import Aggregation
 
@@ -71,12 +71,12 @@ class DistributedOptimizer:
     def apply_gradients(
         self, context: Context, pairs: Sequence[tuple[object, DistributedVariable]]
     ) -> Operation[None]:
-        """One step with a replica's gradients; AttributeError outside of replicas.
+        """One step with a replica's gradients; RefusedProgramError outside of replicas.
 
         InvalidArgumentError for variables that hold no floats.
         """
         if context.replica is None:
-            raise RefusedAttributeError(
+            raise RefusedProgramError(
                 "wrong_context",
                 "apply_gradients needs a replica: call it inside the function given to run",
             )

@@ -5,7 +5,8 @@ An operation is called as `x = yield from f()`. Who drives it decides what its r
 
 Errors of operations that TensorFlow refuses have its type of error and a category: the reason,
 independent of words. Every one says what to do instead. `tensorflow` is the name of the type that
-TensorFlow raises, which the error also is where Python has that type.
+TensorFlow raises, which the error also is where Python has that type. Where TensorFlow fails by
+accident the error has a type of its own.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -40,22 +41,10 @@ class RefusedRuntimeError(DistributionError, RuntimeError):
     tensorflow = "RuntimeError"
 
 
-class RefusedAttributeError(DistributionError, AttributeError):
-    """TensorFlow raises AttributeError, by accident: a Python number used as a tensor."""
+class RefusedProgramError(DistributionError):
+    """TensorFlow fails by accident: AttributeError, IndexError or an assertion of its own."""
 
-    tensorflow = "AttributeError"
-
-
-class RefusedIndexError(DistributionError, IndexError):
-    """TensorFlow raises IndexError, by accident: a part that is not there."""
-
-    tensorflow = "IndexError"
-
-
-class RefusedAssertionError(DistributionError, AssertionError):
-    """TensorFlow fails an internal assertion, without words."""
-
-    tensorflow = "AssertionError"
+    tensorflow = "an internal error"
 
 
 class RefusedNotImplementedError(DistributionError, NotImplementedError):

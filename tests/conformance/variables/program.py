@@ -15,7 +15,7 @@ from varsim.values.operation import (
     Device,
     DistributionError,
     Operation,
-    RefusedIndexError,
+    RefusedProgramError,
     RefusedTypeError,
 )
 from varsim.values.variable import Aggregation, Variable
@@ -133,7 +133,7 @@ class Program:
         results = context.strategy.local_results(value)
         if form == "local":
             if inner[1] >= len(results):
-                raise RefusedIndexError("UNKNOWN", "tuple index out of range")
+                raise RefusedProgramError("UNKNOWN", "tuple index out of range")
             return results[inner[1]]
         if form == "sum_local":
             total: object = 0

@@ -18,7 +18,7 @@ from varsim.values.operation import (
     DistributionError,
     Movement,
     Operation,
-    RefusedAssertionError,
+    RefusedProgramError,
     RefusedRuntimeError,
     finish,
 )
@@ -129,7 +129,7 @@ class TestBroadcast:
         assert values(result) == [[1.0, 2.0], [1.0, 2.0]]
 
     def test_to_nowhere_is_refused(self, strategy: MirroredStrategy) -> None:
-        with pytest.raises(RefusedAssertionError, match="name one variable"):
+        with pytest.raises(RefusedProgramError, match="name one variable"):
             finish(strategy.broadcast_to(DEFAULT_CONTEXT, tensor(1.0), None))
 
 
@@ -139,7 +139,7 @@ class TestMergesThatDoNotGoTogether:
             args = each[context.replica_id]
             return context.merge_call(lambda _, *args: None, args)
 
-        with pytest.raises(RefusedAssertionError) as caught:
+        with pytest.raises(RefusedProgramError) as caught:
             finish(strategy.run(DEFAULT_CONTEXT, replica))
         assert caught.value.category == "merge_call_mismatch"
         return str(caught.value)
@@ -161,7 +161,7 @@ class TestMergesThatDoNotGoTogether:
                 return variable.assign(context, tensor(1.0, np.float32))
             return context.merge_call(lambda _, value: value, (tensor(1.0),))
 
-        with pytest.raises(RefusedAssertionError, match="read_value"):
+        with pytest.raises(RefusedProgramError, match="read_value"):
             finish(strategy.run(DEFAULT_CONTEXT, replica))
 
 
