@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from varsim.gone import instead
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
-from varsim.scenario.gone import instead
 from varsim.scenario.pointing import pointed, with_indexes
 from varsim.scenario.shape import (
     Shape,
@@ -281,7 +281,7 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
     text = f"{place.within}unknown key {quoted(name)}"
-    if said := instead(place.path[:-1], place.owner, name):
+    if said := _instead(place.path[:-1], place.owner, name):
         return Fault.at(place.mark, place.within + said), None
     law = parameters(place.owner_shapes)
     missing = [key for key, needed in law.items() if needed and key not in present]
@@ -325,7 +325,7 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return node.keys["kind"], f"kind must be one of {listed(options)}"
         if value.value is None:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
-        if needed := _needed(value) or instead(place.path, node, "kind"):
+        if needed := _needed(value) or _instead(place.path, node, "kind"):
             return value.mark, f"{_dotted(place.path)}: {needed}"
         meant, setting = _meant_kind(place)
         told = f"'{meant}'" + f" with '{setting}'" * bool(setting)
@@ -364,7 +364,7 @@ def _needed(named: ScalarNode) -> str:
 def _unknown_option(place: _Place) -> str:
     if isinstance(place.node, ScalarNode) and (needed := _needed(place.node)):
         return place.within + needed
-    if said := instead(place.path[:-1], place.owner, place.last):
+    if said := _instead(place.path[:-1], place.owner, place.last):
         return place.within + said
     options = [
         str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
@@ -394,3 +394,14 @@ def _shown(node: Node | None) -> str:
     if isinstance(node, SequenceNode):
         return "a list"
     return quoted(node.text) if isinstance(node, ScalarNode) else "nothing"
+
+
+def _instead(path: Sequence[str | int], owner: MappingNode | None, key: str) -> str:
+    """What to write instead of a setting that is gone, of a mapping; empty if it is not there."""
+    if owner is None:
+        return ""
+    value, kind = owner.values.get(key), owner.values.get("kind")
+    owners = [step for step in path if isinstance(step, str)][-1:]
+    if isinstance(kind, ScalarNode):
+        owners.append(kind.text)
+    return instead(owners, key, value.text if isinstance(value, ScalarNode) else "")
