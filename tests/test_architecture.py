@@ -31,7 +31,7 @@ LIBRARIES = {
     "jinja2": {"report"},
     "rich": {"report", "cli"},
     "typer": {"cli"},
-    "loky": {"study"},
+    "multiprocessing": {"study"},
     "distributed": {"study"},
     "pandas": set(" ".join(LAYERS[5:]).split()),
     "random": set(),

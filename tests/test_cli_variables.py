@@ -347,4 +347,9 @@ class TestProcess:
         from tests.test_cli_process import imported_by
 
         os.chdir(count.parent)
-        assert not imported_by("check", count) & {"pandas", "matplotlib", "loky", "jinja2"}
+        assert not imported_by("check", count) & {
+            "pandas",
+            "matplotlib",
+            "multiprocessing",
+            "jinja2",
+        }

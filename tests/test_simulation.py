@@ -1,7 +1,5 @@
 """The two verbs of the package: what they refuse, and how many processes they start."""
 
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import varsim
-from varsim.study.simulation import mapped
 
 SMALL = Path(__file__).parent / "small.yaml"
 PLAN = Path(__file__).parent.parent / "scenarios" / "plan_resnet50.yaml"
@@ -55,18 +52,12 @@ def test_changes_are_a_list() -> None:
 def test_no_more_processes_than_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    class Executor:
-        def submit(self, function: object, run: object) -> None:
+    class NoPool:
+        def __init__(self, jobs: int) -> None:
+            asked.append(jobs)
             raise InterruptedError
 
-        def shutdown(self, **_: object) -> None:
-            pass
-
-    def executor(max_workers: int, **_: object) -> Executor:
-        asked.append(max_workers)
-        return Executor()
-
-    monkeypatch.setattr("loky.get_reusable_executor", executor)
+    monkeypatch.setattr("varsim.study.pool.Pool", NoPool)
     scenario = varsim.load_scenario(SMALL)
     for jobs in (2, 1000):
         with pytest.raises(InterruptedError):
@@ -99,17 +90,3 @@ def test_threads_of_blas_change_no_bit() -> None:
         with threadpool_limits(threads, user_api="blas"):
             losses.append(training.run().evaluations["loss"].to_list())
     assert losses[0] == losses[1]
-
-
-def _kept(run: int) -> int:
-    """A run that leaves 320 MB behind in its process, as a cache does."""
-    vars(sys).setdefault("kept_by_a_test", []).append(b"x" * 320_000_000)
-    time.sleep(1.1)  # loky looks once a second
-    return run
-
-
-@pytest.mark.slow
-def test_processes_that_grow_are_no_warning() -> None:
-    """Warnings are errors here: loky's would end all that is under way."""
-    pytest.importorskip("psutil")  # without which loky looks at nothing
-    assert list(mapped(_kept, range(6), 2)) == list(range(6))

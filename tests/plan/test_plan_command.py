@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -247,7 +246,7 @@ class TestWeight:
         assert (only.number, only.scenario.cluster.workers) == (0, 3)
 
 
-@pytest.mark.skipif(os.name != "posix" or find_spec("loky") is None, reason="signals of POSIX")
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_interrupted_it_goes_on_from_there(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     slow = ["--set", "stop.time=120 s", "--exhaustive"]

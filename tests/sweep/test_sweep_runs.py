@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sqlite3
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -125,16 +124,6 @@ class TestTheSameTable:
         other, _, _ = carried_out(sweep(), tmp_path / "other", Processes(2))
         assert one.sha256 == other.sha256
 
-    def test_a_process_that_has_grown_is_replaced_without_a_warning(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("LOKY_MAX_MEMORY_LEAK_SIZE", "-1e15")
-        with Processes(1) as backend:
-            executor = backend._executor = backend._started()
-            # loky looks at the memory of a process once a second, after a task.
-            tasks = [executor.submit(_nap, 0.4) for _ in range(6)]
-            assert len({one.result() for one in tasks}) > 1
-
     @pytest.mark.slow
     @pytest.mark.product
     def test_after_a_process_was_killed(self, tmp_path: Path) -> None:
@@ -146,7 +135,7 @@ class TestTheSameTable:
 
             def kill_once(_: Status) -> None:
                 if not killed:
-                    processes: Any = backend._executor._processes
+                    processes: Any = backend.pool._executor._processes
                     killed.append(next(iter(processes)))
                     os.kill(killed[0], signal.SIGKILL)
 
@@ -426,8 +415,3 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     assert "--set" not in said  # the length is what is swept
     table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
     assert not any(line.startswith("Short runs") for line in notes(table))
-
-
-def _nap(seconds: float) -> int:
-    time.sleep(seconds)
-    return os.getpid()

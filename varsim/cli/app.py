@@ -324,7 +324,7 @@ def main() -> None:
     atexit.register(gc.freeze)
     # More threads are never used (see one_blas_thread).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What processes leave when they are interrupted loky clears away; that is no news.
+    # What is left of a pool whose parent was killed Python clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
     limit_memory()

@@ -23,7 +23,7 @@ def processes(jobs: int) -> int:
     """How many processes `jobs` means."""
     if jobs:
         return jobs
-    from varsim.study.sweep.execution import cores
+    from varsim.study.pool import cores
 
     return cores()
 

@@ -1,15 +1,11 @@
 """From a scenario to its result: every strategy, every replication, each a run of its own."""
 
 import pickle
-import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from warnings import filterwarnings
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.interruptions import Rules
@@ -264,32 +260,13 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
     if jobs == 1:
         yield from map(function, runs)
         return
-    executor = loky_executor(jobs, initializer=may_be_terminated)
+    from varsim.study.pool import Pool
+
     folder = TemporaryDirectory(prefix="varsim-", ignore_cleanup_errors=True)
-    try:
-        # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
-        with undisturbed():
-            there = partial(_unpacked, folder.name)
-            futures = [executor.submit(there, packed((function, run))) for run in runs]
+    with folder as name, Pool(jobs) as pool:
+        futures = [pool.submit(_unpacked, name, packed((function, run))) for run in runs]
         for future in futures:
             yield pickle.loads(future.result())
-    finally:
-        with undisturbed():
-            executor.shutdown(wait=True, kill_workers=True)
-            folder.cleanup()
-
-
-def loky_executor(jobs: int, **more: Any) -> Any:
-    """An executor of loky, with so many processes and its settings.
-
-    One that has grown by 300 MB it replaces, and warns of a leak: ours keep their draws, and no run
-    is lost.
-    """
-    from loky import get_reusable_executor
-
-    replaced = r"A worker (stopped|was restarted) while some jobs"
-    filterwarnings("ignore", replaced, UserWarning)
-    return get_reusable_executor(max_workers=jobs, **more)
 
 
 def _unpacked(folder: str, content: bytes) -> bytes:
@@ -300,28 +277,3 @@ def _unpacked(folder: str, content: bytes) -> bytes:
     found = function(given)
     with handed_over_in(folder):
         return bytes(cloudpickle.dumps(found))
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Hold back signals that would leave processes behind, half started or half ended.
-
-    Processes started meanwhile never see Ctrl-C: it is this one that ends them.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # which, when it starts, lets all signals in again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def may_be_terminated() -> None:
-    """In a process that computes: should the one it works for be gone, it can still be ended."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

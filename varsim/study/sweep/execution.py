@@ -1,18 +1,15 @@
 """Where runs are made: in this process, in several here, or on a cluster that dask drives."""
 
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
 from varsim.scenario.training import Scenario
 from varsim.study.amount import gradients
 from varsim.study.engine import machine_code_saves
-from varsim.study.simulation import loky_executor, may_be_terminated, undisturbed
+from varsim.study.pool import Pool, cores
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 from varsim.version import ENGINE_VERSION
 
@@ -21,7 +18,6 @@ PATIENCE: Final = 15.0  # seconds to wait for a dask scheduler and its first wor
 _SMALL: Final = 200_000
 _LOOKED_AT: Final = 16  # cases whose size is estimated
 _GOLDEN: Final = (5**0.5 - 1) / 2
-WATCH_EVERY: Final = 1.0  # seconds in which a worker process notices that its parent is gone
 
 
 class Backend(Protocol):
@@ -75,44 +71,27 @@ class Processes:
     `among`: gradients of all runs that one of them makes.
     """
 
-    def __init__(self, jobs: int, among: float = 0.0) -> None:
-        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+    deaths: tuple[type[BaseException], ...] = (BrokenProcessPool,)
 
+    def __init__(self, jobs: int, among: float = 0.0) -> None:
         self.jobs, self.window, self._among = jobs, 2 * jobs, among
-        self.deaths: tuple[type[BaseException], ...] = (BrokenProcessPool, ShutdownExecutorError)
-        self._executor: Executor | None = None
+        self.pool = Pool(jobs)
 
     def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
         """Have the runs made by one of the processes."""
-        given = list(tasks), ENGINE_VERSION, self._among
-        if self._executor is not None:
-            return self._executor.submit(run_tasks, *given)
-        with undisturbed():  # the first submission starts the processes
-            self._executor = self._started()
-            return self._executor.submit(run_tasks, *given)
+        return self.pool.submit(run_tasks, list(tasks), ENGINE_VERSION, self._among)
 
     def replace(self, jobs: int) -> None:
         """Other processes, so many."""
-        self._end()
+        self.__exit__()
         self.jobs, self.window = jobs, 2 * jobs
+        self.pool = Pool(jobs)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _started(self) -> Executor:
-        settings = {"timeout": None, "initializer": live_no_longer_than}
-        made: Executor = loky_executor(self.jobs, **settings, initargs=(os.getpid(),))
-        return made
-
-    def _end(self) -> None:
-        if self._executor is not None:
-            with undisturbed():
-                executor: Any = self._executor
-                executor.shutdown(wait=True, kill_workers=True)
-            self._executor = None
+        self.pool.__exit__()
 
 
 class Dask:
@@ -160,26 +139,6 @@ class Dask:
         with suppress(Exception):  # the scheduler may be gone
             self._executor.shutdown(wait=False)
         self._client.close(timeout=1)
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    from loky import cpu_count
-
-    return int(cpu_count())
-
-
-def live_no_longer_than(parent: int) -> None:
-    """In a process that computes for another: end when that is gone, however it ended."""
-    may_be_terminated()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH_EVERY)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    if hasattr(os, "getppid") and hasattr(signal, "SIGKILL"):
-        threading.Thread(target=watch, daemon=True).start()
 
 
 def backend(runs: Sequence[Case], jobs: int | None, scheduler: str | None) -> Backend:
