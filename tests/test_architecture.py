@@ -18,7 +18,7 @@ LAYERS = (
     "strategies",
     "scenario",
     "study",
-    "calibration",
+    "calibration tf",
     "report",
     "cli",
 )

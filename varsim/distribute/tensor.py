@@ -47,6 +47,13 @@ class Tensor:
         """Bytes."""
         return self.array.nbytes
 
+    def numpy(self) -> Values:
+        """The value as an array, not to be changed."""
+        return self.array
+
+    def __float__(self) -> float:
+        return float(self.array)
+
     def on(self, device: Device) -> "Tensor":
         """A new tensor with the same value on a device."""
         return Tensor(self.array, device)
@@ -81,6 +88,8 @@ class Tensor:
         In a product with a bool tensor the other counts as whether it is 0.
         """
         mine = self.array
+        if hasattr(other, "__tensor__"):  # what is read where it stands in arithmetic
+            other = other.__tensor__()
         if (
             function is np.multiply
             and isinstance(other, Tensor)

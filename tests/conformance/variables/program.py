@@ -2,135 +2,105 @@
 
 from collections.abc import Callable, Sequence
 from operator import add, mul, sub
+from typing import Any
 
 import numpy as np
 
 from tests.conformance.variables.records import Record
 from tests.conformance.variables.world import Handed, World
-from varsim.distribute.container import Component, Mirrored, PerReplica, part_on
-from varsim.distribute.context import Context
-from varsim.distribute.tensor import Tensor
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import (
-    Device,
-    DistributionError,
-    Operation,
-    RefusedProgramError,
-    RefusedTypeError,
-)
-from varsim.values.variable import Aggregation, Variable
+from varsim import tf
+from varsim.values.operation import RefusedProgramError, RefusedTypeError
 
-ARITHMETIC: dict[str, Callable[[object, object], object]] = {"add": add, "sub": sub, "mul": mul}
+ARITHMETIC: dict[str, Callable[[Any, Any], object]] = {"add": add, "sub": sub, "mul": mul}
 Names = dict[str, object]
 
 
 class Program:
-    """Executes statements in a context, with the values that one step hands over."""
+    """Executes statements where it is called, with the values that one step hands over."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.handed = Handed(world)
 
-    def run(
-        self, context: Context, statements: Sequence[Record], names: Names
-    ) -> Operation[object]:
+    def run(self, statements: Sequence[Record], names: Names) -> object:
         """The returned value, or None."""
         for statement in statements:
             if "when_replica" in statement:
-                if context.replica_id in statement["when_replica"]:
-                    yield from self.run(context, statement["then"], names)
+                if _replica().replica_id_in_sync_group in statement["when_replica"]:
+                    self.run(statement["then"], names)
             elif "let" in statement:
-                names[statement["let"]] = yield from self.value(context, statement["be"], names)
+                names[statement["let"]] = self.value(statement["be"], names)
             elif "do" in statement:
-                yield from self.value(context, statement["do"], names)
+                self.value(statement["do"], names)
             else:
-                return (yield from self.value(context, statement["return"], names))
+                return self.value(statement["return"], names)
         return None
 
-    def value(self, context: Context, record: Record, names: Names) -> Operation[object]:
+    def value(self, record: Record, names: Names) -> Any:
         """What an expression gives."""
         (form, *_) = record
         inner = record[form]
-        strategy = context.strategy
-        assert strategy is not None
+        strategy = tf.get_strategy()
         if form == "name":
             return names[inner]
         if form == "replica_id":
-            return Tensor(np.array(context.replica_id, np.int32), context.device)
+            return tf.constant(np.array(_replica().replica_id_in_sync_group, np.int32))
         if form == "num_replicas":
             return strategy.num_replicas_in_sync
         if form in ARITHMETIC:
-            operands = yield from self.values(context, inner, names)
-            return (yield from arithmetic(context, form, operands))
+            return arithmetic(form, self.values(inner, names))
         if form == "cast":
-            tensor = yield from self.value(context, inner[0], names)
-            assert isinstance(tensor, Tensor)
-            return tensor.cast(inner[1])
+            return self.value(inner[0], names).cast(inner[1])
         if form == "list":
-            return (yield from self.values(context, inner, names))
+            return self.values(inner, names)
         if form == "item":
-            items = yield from self.value(context, inner[0], names)
-            assert isinstance(items, list | tuple)
-            return items[inner[1]]
+            return self.value(inner[0], names)[inner[1]]
         if form == "read":
-            return (yield from self.world.variables[inner].read(context))
+            return self.world.variables[inner].read_value()
         if form == "read_tensor":
-            return (yield from self.world.variables[inner].as_tensor(context))
+            return tf.convert_to_tensor(self.world.variables[inner])
         if form in ("assign", "assign_add", "assign_sub"):
-            value = yield from self.value(context, inner[1], names)
-            return (yield from self.world.variables[inner[0]].update(context, form, value))
+            value = self.value(inner[1], names)
+            return getattr(self.world.variables[inner[0]], form)(value)
         if form == "update":
-            args = yield from self.values(context, inner["args"], names)
+            args = self.values(inner["args"], names)
             function = updater(self.world, inner["fn"])
-            variable = self.world.variables[inner["var"]]
-            return (yield from strategy.update(context, variable, function, args))
+            return strategy.extended.update(self.world.variables[inner["var"]], function, args)
         if form == "all_reduce":
-            value = yield from self.value(context, inner[1], names)
-            return (yield from strategy.all_reduce(context, inner[0], value))
+            return _replica().all_reduce(inner[0], self.value(inner[1], names))
         if form == "all_gather":
-            value = yield from self.value(context, inner[0], names)
-            return (yield from strategy.all_gather(context, value, inner[1]))
+            return _replica().all_gather(self.value(inner[0], names), inner[1])
         if form == "merge_call":
-            args = yield from self.values(context, inner["args"], names)
 
-            def merged(context: Context, *args: object) -> Operation[object]:
-                return self.run(
-                    context, inner["body"], dict(zip(inner["params"], args, strict=True))
-                )
+            def merged(strategy: tf.Strategy, *args: object) -> object:
+                return self.run(inner["body"], dict(zip(inner["params"], args, strict=True)))
 
-            return (yield from context.merge_call(merged, tuple(args)))
+            return _replica().merge_call(merged, self.values(inner["args"], names))
         if form in ("sum_local", "local", "stack_local", "container"):
-            return (yield from self._local(context, form, inner, names))
+            return self._local(form, inner, names)
         if form == "reduce_to":
-            op, value = inner[0], (yield from self.value(context, inner[1], names))
-            place = destination(self.handed, inner[2], value, context)
-            return (yield from strategy.reduce_to(context, op, value, place))
+            value = self.value(inner[1], names)
+            return strategy.extended.reduce_to(
+                inner[0], value, destination(self.handed, inner[2], value)
+            )
         if form == "broadcast_to":
-            value = yield from self.value(context, inner[0], names)
-            place = destination(self.handed, inner[1], value, context)
-            return (yield from strategy.broadcast_to(context, value, place))
+            value = self.value(inner[0], names)
+            place = destination(self.handed, inner[1], value)
+            return strategy.extended.broadcast_to(value, place)
         if form == "reduce":
-            value = yield from self.value(context, inner[1], names)
-            return (yield from strategy.reduce(context, inner[0], value))
-        return self.handed.value(record, context)
+            return strategy.reduce(inner[0], self.value(inner[1], names))
+        return self.handed.value(record)
 
-    def values(
-        self, context: Context, records: Sequence[Record], names: Names
-    ) -> Operation[list[object]]:
+    def values(self, records: Sequence[Record], names: Names) -> list[Any]:
         """Several expressions, in order."""
-        found = []
-        for record in records:
-            found.append((yield from self.value(context, record, names)))  # noqa: PERF401
-        return found
+        return [self.value(record, names) for record in records]
 
-    def _local(self, context: Context, form: str, inner: object, names: Names) -> Operation[object]:
+    def _local(self, form: str, inner: Any, names: Names) -> object:
         """What can be asked of a merged value."""
-        of = inner[0] if form == "local" else inner
-        value = yield from self.value(context, of, names)
+        value = self.value(inner[0] if form == "local" else inner, names)
         if form == "container":
             return container(value)
-        assert context.strategy is not None
-        results = context.strategy.local_results(value)
+        results = tf.get_strategy().experimental_local_results(value)
         if form == "local":
             if inner[1] >= len(results):
                 raise RefusedProgramError("UNKNOWN", "tuple index out of range")
@@ -138,23 +108,22 @@ class Program:
         if form == "sum_local":
             total: object = 0
             for part in results:
-                total = yield from arithmetic(context, "add", [total, part])
+                total = arithmetic("add", [total, part])
             return total
-        return Tensor(np.stack([part.array for part in results]))
+        return tf.Tensor(np.stack([part.array for part in results]))
 
 
-def arithmetic(context: Context, form: str, operands: Sequence[object]) -> Operation[object]:
-    """Python's arithmetic: variables are read, copies that stand for one value are one of them."""
-    values = []
-    for value in operands:
-        if isinstance(value, Component):
-            value = value.tensor()
-        if isinstance(value, DistributedVariable):
-            value = yield from value.as_tensor(context)
-        values.append(part_on(context.device, value))
+def _replica() -> tf.ReplicaContext:
+    context = tf.get_replica_context()
+    assert context is not None
+    return context
+
+
+def arithmetic(form: str, operands: Sequence[object]) -> object:
+    """Python's arithmetic."""
     try:
-        return ARITHMETIC[form](*values)
-    except DistributionError:
+        return ARITHMETIC[form](*operands)
+    except tf.DistributionError:
         raise
     except TypeError as error:
         raise RefusedTypeError("UNKNOWN", str(error)) from None
@@ -163,12 +132,12 @@ def arithmetic(context: Context, form: str, operands: Sequence[object]) -> Opera
 def container(value: object) -> str:
     """The name of the kind of an object."""
     kinds = {
-        PerReplica: "per_replica",
-        Mirrored: "mirrored",
-        Tensor: "single",
+        tf.PerReplica: "per_replica",
+        tf.Mirrored: "mirrored",
+        tf.Tensor: "single",
         np.ndarray: "single",
-        Variable: "variable",
-        Component: "component",
+        tf.Variable: "variable",
+        tf.Copy: "component",
         list: "list",
         tuple: "list",
         type(None): "nothing",
@@ -176,52 +145,48 @@ def container(value: object) -> str:
     return next((name for kind, name in kinds.items() if isinstance(value, kind)), "literal")
 
 
-def destination(handed: Handed, record: object, value: object, context: Context) -> object:
+def destination(handed: Handed, record: object, value: object) -> object:
     """Where a reduction is to go."""
     if record == "value":
         return value
     assert isinstance(record, dict)
     if "device" in record:
-        return Device(number=record["device"])
+        return tf.Device(number=record["device"])
     if "text" in record:
         return record["text"]
     if "list" in record:
-        return [destination(handed, item, value, context) for item in record["list"]]
-    return handed.value(record, context)
+        return [destination(handed, item, value) for item in record["list"]]
+    return handed.value(record)
 
 
 def reduce_op(name: str) -> object:
     """The operation that a step names."""
     kind, _, member = name.partition(":")
-    return Aggregation[member] if kind == "aggregation" else name
+    return tf.VariableAggregation[member] if kind == "aggregation" else name
 
 
-def updater(world: World, name: str) -> Callable[..., Operation[object]]:
+def updater(world: World, name: str) -> Callable[..., object]:
     """A function for `update`, called with each copy."""
     name, _, other = name.partition(":")
 
-    def write(context: Context, copy: Component, value: object) -> Operation[object]:
-        return copy.write(context, name, value)
+    def write(copy: tf.Copy, value: object) -> object:
+        return getattr(copy, name)(value)
 
-    def scale_add(context: Context, copy: Component, a: object, b: object) -> Operation[object]:
-        scaled = yield from arithmetic(context, "mul", [copy, a])
-        total = yield from arithmetic(context, "add", [scaled, b])
-        return (yield from copy.assign(context, total))
+    def scale_add(copy: tf.Copy, a: object, b: object) -> object:
+        return copy.assign(arithmetic("add", [arithmetic("mul", [copy, a]), b]))
 
-    def nothing(context: Context, copy: Component) -> Operation[object]:
+    def nothing(copy: tf.Copy) -> object:
         return None
-        yield
 
-    def value_and_literal(context: Context, copy: Component, value: object) -> Operation[object]:
-        return [(yield from copy.assign_add(context, value)), 3]
+    def value_and_literal(copy: tf.Copy, value: object) -> object:
+        return [copy.assign_add(value), 3]
 
-    def write_other(context: Context, copy: Component, value: object) -> Operation[object]:
-        op = name.removesuffix("_other")
-        return world.variables[other].update(context, op, value)
+    def write_other(copy: tf.Copy, value: object) -> object:
+        return getattr(world.variables[other], name.removesuffix("_other"))(value)
 
     if other:
         return write_other
-    named = {
+    named: dict[str, Callable[..., object]] = {
         "scale_add": scale_add,
         "nothing": nothing,
         "value_and_literal": value_and_literal,

@@ -11,9 +11,11 @@ from tests.conformance.variables.records import Case, Record
 from tests.conformance.variables.steps import Observed, make
 from tests.conformance.variables.table import STEPS
 from tests.conformance.variables.world import World, make_worlds
-from varsim.distribute.container import Component, Container
-from varsim.distribute.tensor import Tensor
-from varsim.values.operation import DistributionError, Operation, finish_together
+from varsim import tf
+from varsim.distribute.container import Container
+from varsim.distribute.context import DEFAULT_CONTEXT
+from varsim.tf.calls import operation_of
+from varsim.values.operation import Operation, finish_together
 
 # How the operations of all workers are carried out.
 Driver = Callable[[list[Operation[Observed]]], list[Observed]]
@@ -48,12 +50,12 @@ class Replay:
             self.differences.append(f"{what}: a defect: {error!r} at {_place(error)}")
         return self.differences
 
-    def _carry_out(
-        self, what: str, expect: Record, act: Callable[[World], Operation[Observed]]
-    ) -> None:
+    def _carry_out(self, what: str, expect: Record, act: Callable[[World], Observed]) -> None:
         try:
-            observed = self._driver([_started(world, act) for world in self._worlds])
-        except DistributionError as error:
+            observed = self._driver(
+                [operation_of(DEFAULT_CONTEXT, act, (world,)) for world in self._worlds]
+            )
+        except tf.DistributionError as error:
             observed = [{"error": error}] * len(self._worlds)
         expected = expect.get("per_worker", [expect] * len(self._worlds))
         for world, seen, wanted in zip(self._worlds, observed, expected, strict=True):
@@ -66,7 +68,7 @@ class Replay:
             where = f"{what}: {key}"
             if key == "after":
                 for name, copies in value.items():
-                    got = world.variables[name].values
+                    got = [copy.numpy() for copy in world.variables[name].values]
                     self._arrays(f"{where} {name}", got, copies)
             elif key == "result":
                 if "error" not in seen:
@@ -109,7 +111,7 @@ class Replay:
             self._same(where, seen, wanted)
 
     def _error(self, where: str, seen: object, wanted: Record) -> None:
-        if not isinstance(seen, DistributionError):
+        if not isinstance(seen, tf.DistributionError):
             self.differences.append(f"{where}: {wanted['category']} expected, got {seen!r}")
             return
         if wanted["type"] in ACCIDENTAL:
@@ -134,7 +136,7 @@ class Replay:
             self._same(where, seen is world.variables[wanted["variable"]], True)
         elif kind == "component":
             of = world.variables[wanted["variable"]]
-            self._same(where, seen, Component(of, wanted["index"]))
+            self._same(where, seen, of.values[wanted["index"]])
         elif "items" in wanted:  # a container of containers
             assert isinstance(seen, Container)
             self._same(f"{where} length", len(seen.values), len(wanted["items"]))
@@ -144,7 +146,7 @@ class Replay:
             parts = seen.values if isinstance(seen, Container) else [seen]
             self._arrays(where, [_array(part) for part in parts], wanted["values"])
             if "devices" in wanted:
-                devices = [p.device.number if isinstance(p, Tensor) else None for p in parts]
+                devices = [p.device.number if isinstance(p, tf.Tensor) else None for p in parts]
                 self._same(f"{where} devices", devices, wanted["devices"])
 
     def _arrays(self, where: str, seen: Any, wanted: list[Record]) -> None:
@@ -162,12 +164,5 @@ def _place(error: Exception) -> str:
     return f"{last.filename}:{last.lineno}"
 
 
-def _started(world: World, act: Callable[[World], Operation[Observed]]) -> Operation[Observed]:
-    """The operation of one worker; what is refused at once is refused at its first turn."""
-    return (yield from act(world))
-
-
 def _array(part: object) -> Any:
-    if isinstance(part, Component):
-        part = part.tensor()
-    return part.array if isinstance(part, Tensor) else np.asarray(part)
+    return part.array if isinstance(part, tf.Tensor) else np.asarray(part)

@@ -1,4 +1,4 @@
-"""The steps of a case: each is an operation of one worker that gives what was observed."""
+"""The steps of a case: each is what a user of `varsim.tf` types, and gives what was observed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,89 +7,81 @@ import numpy as np
 
 from tests.conformance.variables.program import Program, destination, reduce_op, updater
 from tests.conformance.variables.records import Record, array
-from tests.conformance.variables.world import World
-from varsim.distribute.central import create_without_scope
-from varsim.distribute.container import Component
-from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.tensor import Tensor, tensor_of
-from varsim.distribute.variable import DistributedVariable, VariableOptions
-from varsim.values.operation import DistributionError, Operation
+from tests.conformance.variables.world import World, number
+from varsim import tf
 
 Observed = dict[str, Any]
-Step = Callable[[World, Record], Operation[Observed]]
+Step = Callable[[World, Record], Observed]
 
 
-def in_context(
-    world: World, step: Record, act: Callable[[Context], Operation[object]]
-) -> Operation[Observed]:
+def in_context(world: World, step: Record, act: Callable[[], object]) -> Observed:
     """Act in the context of a step: in every replica, or once."""
     if step["context"] == "replica":
-        strategy = world.strategy
-        return {"result": (yield from strategy.run(strategy.scope(), act))}
-    context = world.context(step["context"])
-    if "device" in step:
-        context = context.at(world.strategy.devices[0]._replace(number=step["device"]))
-    return {"result": (yield from act(context))}
+        return {"result": world.strategy.run(act)}
+    with world.context(step["context"]):
+        if "device" not in step:
+            return {"result": act()}
+        place = world.strategy.inner.devices[0]._replace(number=step["device"])
+        with tf.device(place):
+            return {"result": act()}
 
 
-def write(world: World, step: Record) -> Operation[Observed]:
+def write(world: World, step: Record) -> Observed:
     """assign, assign_add, assign_sub."""
     program, variable = Program(world), world.variables[step["var"]]
-
-    def act(context: Context) -> Operation[object]:
-        value = program.handed.value(step["value"], context)
-        return (yield from variable.update(context, step["op"], value))
-
-    return (yield from in_context(world, step, act))
+    method = getattr(variable, step["op"])
+    return in_context(world, step, lambda: method(program.handed.value(step["value"])))
 
 
-def read(world: World, step: Record) -> Operation[Observed]:
+def read(world: World, step: Record) -> Observed:
     """A read, by method or by conversion."""
     variable, how = world.variables[step["var"]], step["how"]
 
-    def act(context: Context) -> Operation[object]:
-        if how.startswith("aggregate"):
-            context = context.aggregating()
-        if how in ("tensor", "aggregate") or (how == "value" and variable.kind == "mirrored"):
-            return (yield from variable.as_tensor(context))
-        return (yield from variable.read(context))
+    def act() -> object:
+        if how in ("tensor", "aggregate"):
+            return tf.convert_to_tensor(variable)
+        return variable.read_value()
 
-    return (yield from in_context(world, step, act))
+    def aggregating() -> object:
+        with tf.variable_sync_on_read_context():
+            return act()
+
+    return in_context(world, step, aggregating if how.startswith("aggregate") else act)
 
 
-def scatter(world: World, step: Record) -> Operation[Observed]:
+def scatter(world: World, step: Record) -> Observed:
     """A sparse update."""
 
-    def act(context: Context) -> Operation[object]:
-        rows, values = np.array(step["indices"]), Tensor(array(step["values"]))
-        return world.variables[step["var"]].scatter(context, step["method"], rows, values)
+    def act() -> object:
+        values = tf.Tensor(array(step["values"]))
+        variable = world.variables[step["var"]]
+        return variable.scatter(step["method"], step["indices"], values)
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def copies(world: World, step: Record) -> Operation[Observed]:
+def copies(world: World, step: Record) -> Observed:
     """Nothing; the copies are looked at after every step."""
     return {}
-    yield
 
 
-def create(world: World, step: Record) -> Operation[Observed]:
+def create(world: World, step: Record) -> Observed:
     """A variable made by a step."""
-    return (yield from make(world, step["variable"], step.get("context", "cross_replica")))
+    return make(world, step["variable"], step.get("context", "cross_replica"))
 
 
-def make_each(world: World, records: list[Record]) -> Operation[list[Observed]]:
+def make_each(world: World, records: list[Record]) -> list[Observed]:
     """Create variables one after the other; of one that is refused, the error."""
     made: list[Observed] = []
     for record in records:
         try:
-            made.append((yield from make(world, record)))
-        except DistributionError as error:
+            made.append(make(world, record))
+        except tf.DistributionError as error:
             made.append({"error": error})
     return made
 
 
-def make(world: World, record: Record, where: str = "cross_replica") -> Operation[Observed]:
+def make(world: World, record: Record, where: str = "cross_replica") -> Observed:
     """Create a variable and describe it."""
     wanted = record.get("initial_per_worker", {world.worker: record["initial"]})[world.worker]
     calls = []
@@ -98,165 +90,174 @@ def make(world: World, record: Record, where: str = "cross_replica") -> Operatio
         calls.append(1)
         return array(wanted)
 
-    initial = initializer if record.get("initializer") == "callable" else Tensor(array(wanted))
-    asked = VariableOptions(record["synchronization"], record["aggregation"], record["trainable"])
-    strategy = world.other if record.get("scope") == "other" else world.strategy
+    initial = initializer if record.get("initializer") == "callable" else tf.Tensor(array(wanted))
 
-    def act(context: Context) -> Operation[DistributedVariable]:
-        if "colocate_with" in record:
-            beside = world.variables[record["colocate_with"]]
-            context = world.strategy.colocate_vars_with(context, beside)
-        if context is DEFAULT_CONTEXT:
-            return create_without_scope(initial, asked)
-        return (yield from strategy.create(context, initial, asked))
+    def act() -> tf.Variable:
+        return tf.Variable(
+            initial,
+            record["trainable"],
+            synchronization=record["synchronization"],
+            aggregation=record["aggregation"],
+        )
+
+    def beside() -> tf.Variable:
+        if "colocate_with" not in record:
+            return act()
+        with world.strategy.extended.colocate_vars_with(world.variables[record["colocate_with"]]):
+            return act()
 
     if where == "replica":
-        variable = yield from strategy.run(strategy.scope(), act)
+        variable = world.strategy.run(beside)
     else:
-        scope = world.other.scope() if record.get("scope") == "other" else world.context(where)
-        variable = yield from act(scope)
-    assert isinstance(variable, DistributedVariable)
+        with world.context("other_scope" if record.get("scope") == "other" else where):
+            variable = beside()
     world.variables[record["name"]] = variable
     if record["name"] in world.pending:
-        yield from variable.restore(world.pending[record["name"]])
+        tf.Checkpoint(**{record["name"]: variable}).restore(world.pending)
     return {
-        "class": variable.kind,
-        "trainable": variable.attributes.trainable,
+        "class": variable.inner.kind,
+        "trainable": variable.trainable,
         "synchronization": variable.synchronization.name,
         "aggregation": variable.aggregation.name,
-        "copies": list(variable.values),
-        "devices": [device.number for device in variable.devices],
-        "ps_tasks": [device.task for device in variable.devices],
+        "copies": [copy.numpy() for copy in variable.values],
+        "devices": [number(copy.device) for copy in variable.values],
+        "ps_tasks": [copy.device.task for copy in variable.values],
         "initializer_calls": len(calls),
     }
 
 
-def created_in_scope(world: World, step: Record) -> Operation[Observed]:
+def created_in_scope(world: World, step: Record) -> Observed:
     """Does the strategy own the variable?"""
-    return {"result": world.strategy.created(world.variables[step["var"]])}
-    yield
+    variable = world.variables[step["var"]]
+    return {"result": world.strategy.extended.variable_created_in_scope(variable)}
 
 
-def reduce_to(world: World, step: Record) -> Operation[Observed]:
+def reduce_to(world: World, step: Record) -> Observed:
     """extended.reduce_to."""
     program = Program(world)
 
-    def act(context: Context) -> Operation[object]:
-        value = program.handed.value(step["value"], context)
-        place = destination(program.handed, step["destination"], value, context)
-        return world.strategy.reduce_to(context, reduce_op(step["reduce"]), value, place)
+    def act() -> object:
+        value = program.handed.value(step["value"])
+        place = destination(program.handed, step["destination"], value)
+        return world.strategy.extended.reduce_to(reduce_op(step["reduce"]), value, place)
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def batch_reduce_to(world: World, step: Record) -> Operation[Observed]:
+def batch_reduce_to(world: World, step: Record) -> Observed:
     """extended.batch_reduce_to."""
     program = Program(world)
 
-    def act(context: Context) -> Operation[object]:
+    def act() -> object:
         pairs = []
         for pair in step["pairs"]:
-            value = program.handed.value(pair["value"], context)
-            place = destination(program.handed, pair["destination"], value, context)
-            pairs.append((value, place))
-        return world.strategy.batch_reduce_to(context, step["reduce"], pairs)
+            value = program.handed.value(pair["value"])
+            pairs.append((value, destination(program.handed, pair["destination"], value)))
+        return world.strategy.extended.batch_reduce_to(step["reduce"], pairs)
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def broadcast_to(world: World, step: Record) -> Operation[Observed]:
+def broadcast_to(world: World, step: Record) -> Observed:
     """extended.broadcast_to."""
     program = Program(world)
 
-    def act(context: Context) -> Operation[object]:
-        value = program.handed.value(step["value"], context)
+    def act() -> object:
+        value = program.handed.value(step["value"])
         # The recording program knew no "value" here and handed over None.
-        place = destination(program.handed, step["destination"], None, context)
-        return world.strategy.broadcast_to(context, value, place)
+        place = destination(program.handed, step["destination"], None)
+        return world.strategy.extended.broadcast_to(value, place)
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def reduce(world: World, step: Record) -> Operation[Observed]:
+def reduce(world: World, step: Record) -> Observed:
     """strategy.reduce."""
     program = Program(world)
 
-    def act(context: Context) -> Operation[object]:
-        value = program.handed.value(step["value"], context)
-        return world.strategy.reduce(context, step["reduce"], value, step["axis"])
+    def act() -> object:
+        value = program.handed.value(step["value"])
+        return world.strategy.reduce(step["reduce"], value, step["axis"])
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def gather(world: World, step: Record) -> Operation[Observed]:
+def gather(world: World, step: Record) -> Observed:
     """strategy.gather."""
     program = Program(world)
 
-    def act(context: Context) -> Operation[object]:
-        value = program.handed.value(step["value"], context)
-        return world.strategy.gather(context, value, step["axis"])
+    def act() -> object:
+        return world.strategy.gather(program.handed.value(step["value"]), step["axis"])
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def local_results(world: World, step: Record) -> Operation[Observed]:
+def local_results(world: World, step: Record) -> Observed:
     """strategy.experimental_local_results."""
-    value = Program(world).handed.value(step["value"], world.strategy.scope())
-    return {"result": world.strategy.local_results(value)}
-    yield
+    with world.strategy.scope():
+        value = Program(world).handed.value(step["value"])
+    return {"result": world.strategy.experimental_local_results(value)}
 
 
-def update(world: World, step: Record) -> Operation[Observed]:
+def update(world: World, step: Record) -> Observed:
     """extended.update."""
     program, variable = Program(world), world.variables[step["var"]]
     function = updater(world, step["fn"])
 
-    def act(context: Context) -> Operation[object]:
-        args = [program.handed.value(value, context) for value in step["args"]]
+    def act() -> object:
+        args = [program.handed.value(value) for value in step["args"]]
         kwargs = {
-            name: program.handed.value(value, context)
-            for name, value in step.get("kwargs", {}).items()
+            name: program.handed.value(value) for name, value in step.get("kwargs", {}).items()
         }
         group = step.get("group", True)
-        return world.strategy.update(context, variable, function, args, kwargs, group=group)
+        return world.strategy.extended.update(variable, function, args, kwargs, group)
 
-    return (yield from in_context(world, step, act))
+    return in_context(world, step, act)
 
 
-def value_container(world: World, step: Record) -> Operation[Observed]:
+def value_container(world: World, step: Record) -> Observed:
     """extended.value_container."""
     variable, index = world.variables[step["var"]], step["index"]
-    value = variable if index is None else Component(variable, index)
-    return {"result": world.strategy.value_container(value)}
-    yield
+    value = variable if index is None else variable.values[index]
+    return {"result": world.strategy.extended.value_container(value)}
 
 
-def run(world: World, step: Record) -> Operation[Observed]:
+def run(world: World, step: Record) -> Observed:
     """A program in all replicas."""
-    program, scope = Program(world), world.strategy.scope()
-    args = [program.handed.value(value, scope) for value in step["args"]]
+    program = Program(world)
+    with world.strategy.scope():
+        args = [program.handed.value(value) for value in step["args"]]
 
-    def replica(context: Context, *args: object) -> Operation[object]:
-        return program.run(context, step["program"], dict(zip(step["params"], args, strict=True)))
+    def replica(*args: object) -> object:
+        return program.run(step["program"], dict(zip(step["params"], args, strict=True)))
 
-    return {"result": (yield from world.strategy.run(scope, replica, args))}
+    return {"result": world.strategy.run(replica, args)}
 
 
-def run_args(world: World, step: Record) -> Operation[Observed]:
+def run_args(world: World, step: Record) -> Observed:
     """A named function in all replicas."""
-    handed, scope = Program(world).handed, world.strategy.scope()
     args: Any = step["args"]
-    args = handed.value(args, scope) if "list" in args else handed.value(args["one"], scope)
+    with world.strategy.scope():
+        handed = Program(world).handed
+        args = handed.value(args) if "list" in args else handed.value(args["one"])
+
+    def replica_id_times(x: Any) -> object:
+        context = tf.get_replica_context()
+        assert context is not None
+        return x * context.replica_id_in_sync_group
+
     named: dict[str, Callable[..., object]] = {
-        "identity": lambda context, x: _tensor(context, x),
-        "same": lambda _, x: x,
-        "nothing": lambda _: None,
-        "pair": lambda context, x: [_tensor(context, x), x + 1],
-        "replica_id_times": lambda context, x: x * context.replica_id,
+        "identity": _identity,
+        "same": lambda x: x,
+        "nothing": lambda *_: None,
+        "pair": lambda x: [_identity(x), x + 1],
+        "replica_id_times": replica_id_times,
     }
-    return {"result": (yield from world.strategy.run(scope, named[step["fn"]], args))}
+    return {"result": world.strategy.run(named[step["fn"]], args)}
 
 
-def _tensor(context: Context, value: Any) -> Tensor:
+def _identity(value: Any) -> tf.Tensor:
     """A new tensor of a value."""
-    return value.on(value.device) if isinstance(value, Tensor) else tensor_of(value, context.device)
+    if isinstance(value, tf.Tensor):
+        return tf.Tensor(np.array(value.array), value.device)
+    return tf.convert_to_tensor(value)

@@ -1,40 +1,32 @@
 """One worker process of a case: its strategy, variables, optimizers and checkpoints."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tests.conformance.variables.records import Record, Values, array
-from varsim.distribute.all_reduce import ALGORITHMS
-from varsim.distribute.central import (
-    CentralStorageStrategy,
-    DefaultStrategy,
-    FixedShardsPartitioner,
-    MaxSizePartitioner,
-    MinSizePartitioner,
-    OneDeviceStrategy,
-    ParameterServerStrategy,
-    Partitioner,
-)
-from varsim.distribute.container import Mirrored, PerReplica
-from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.cross_device_ops import CrossDeviceOps, Implementation, ReductionToOneDevice
-from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
-from varsim.distribute.strategy import Strategy
-from varsim.distribute.tensor import Tensor
-from varsim.distribute.training import DistributedOptimizer
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, DistributionError
+from varsim import tf
+from varsim.distribute.central import DefaultStrategy
+from varsim.distribute.mirrored_strategy import MultiWorkerMirroredStrategy
 
 T = TypeVar("T")
 
-PARTITIONERS: Final[dict[str, type[Partitioner]]] = {
-    "fixed_shards": FixedShardsPartitioner,
-    "min_size": MinSizePartitioner,
-    "max_size": MaxSizePartitioner,
+PARTITIONERS: Final = {
+    "fixed_shards": tf.FixedShardsPartitioner,
+    "min_size": tf.MinSizePartitioner,
+    "max_size": tf.MaxSizePartitioner,
 }
 
 
-class MissingError(DistributionError):
+ALGORITHMS: Final[dict[str, Callable[..., object]]] = {
+    "reduction_to_one_device": tf.ReductionToOneDevice,
+    "hierarchical_copy": tf.HierarchicalCopyAllReduce,
+    "nccl": tf.NcclAllReduce,
+}
+
+
+class MissingError(tf.DistributionError):
     """A step names what was never made: the recording program looked it up in a dict."""
 
     tensorflow = "KeyError"
@@ -51,23 +43,25 @@ class Named(dict[str, T]):
 class World:
     """Everything that a step of a case can name. `worker`: which process this is."""
 
-    strategy: Strategy
+    strategy: tf.Strategy
     worker: int
-    variables: Named[DistributedVariable] = field(default_factory=Named)
-    optimizers: Named[DistributedOptimizer] = field(default_factory=Named)
+    variables: Named[tf.Variable] = field(default_factory=Named)
+    optimizers: Named[tf.Adam | tf.SGD] = field(default_factory=Named)
     checkpoints: Named[dict[str, Values]] = field(default_factory=Named)
     pending: dict[str, Values] = field(default_factory=dict)  # restored when it comes to exist
-    other: Strategy = field(default_factory=lambda: MirroredStrategy([Device(), Device(number=1)]))
+    other: tf.Strategy = field(
+        default_factory=lambda: tf.MirroredStrategy([tf.Device(), tf.Device(number=1)])
+    )
 
-    def context(self, name: str) -> Context:
+    @contextmanager
+    def context(self, name: str) -> Iterator[None]:
         """The context of a step, but for `replica`; entering it may be refused."""
-        if name == "outside":
-            return DEFAULT_CONTEXT
-        if name == "other_scope":
-            return self.other.scope()
-        if name == "nested_scopes":
-            return self.strategy.scope(self.other.scope())
-        return self.strategy.scope()
+        with ExitStack() as scopes:
+            if name in ("other_scope", "nested_scopes"):
+                scopes.enter_context(self.other.scope())
+            if name not in ("outside", "other_scope"):
+                scopes.enter_context(self.strategy.scope())
+            yield
 
     def restart(self, strategy: Record) -> None:
         """Drop all but the checkpoints."""
@@ -82,39 +76,43 @@ class Handed:
         self._world = world
         self._made: dict[tuple[int, int], object] = {}
 
-    def value(self, record: Record, context: Context) -> object:
-        """A value in some context; in a replica its own part, outside a container."""
+    def value(self, record: Record) -> Any:
+        """A value in the context of this thread; in a replica its own part, outside a container."""
         if "list" in record:
-            return [self.value(item, context) for item in record["list"]]
+            return [self.value(item) for item in record["list"]]
         if "variable" in record:
             return self._world.variables[record["variable"]]
         if "literal" in record:
             return record["literal"]
-        strategy = self._world.strategy
+        strategy = self._world.strategy.inner
+        replica = tf.get_replica_context()
         for form in ("per_replica", "literals"):
             if form in record:
                 parts = [
                     self._made_once(record, index, record[form][strategy.replica_id(index)], device)
                     for index, device in enumerate(strategy.devices)
                 ]
-                if context.replica is not None:
-                    return parts[context.replica]
-                return PerReplica(parts) if len(parts) > 1 else parts[0]
+                if replica is not None:
+                    ids = [strategy.replica_id(index) for index in range(len(parts))]
+                    return parts[ids.index(replica.replica_id_in_sync_group)]
+                return tf.PerReplica(parts) if len(parts) > 1 else parts[0]
         if "mirrored" in record:
             devices = strategy.devices
-            parts = [Tensor(array(record["mirrored"]), device) for device in devices]
-            return Mirrored(parts) if len(parts) > 1 else parts[0]
+            parts = [tf.Tensor(array(record["mirrored"]), device) for device in devices]
+            return tf.Mirrored(parts) if len(parts) > 1 else parts[0]
         if "numpy" in record:
             return self._made_once(record, 0, record["numpy"], None)
         return self._made_once(record, 0, record["tensor"], strategy.current)
 
-    def _made_once(self, record: Record, index: int, data: object, device: Device | None) -> object:
+    def _made_once(
+        self, record: Record, index: int, data: object, device: tf.Device | None
+    ) -> object:
         if not isinstance(data, dict):
             return data  # a number
         key = (id(record), index)
         if key not in self._made:
             value = array(data)
-            self._made[key] = value if device is None else Tensor(value, device)
+            self._made[key] = value if device is None else tf.Tensor(value, device)
         return self._made[key]
 
 
@@ -128,38 +126,39 @@ def make_worlds(record: Record) -> list[World]:
     ]
 
 
-def make_strategy(record: Record, worker: int) -> Strategy:
+def make_strategy(record: Record, worker: int) -> tf.Strategy:
     """The strategy of one worker process."""
     kind = record["kind"]
-    devices = [Device(number=index) for index in record.get("devices", range(record["replicas"]))]
+    devices = [
+        tf.Device(number=index) for index in record.get("devices", range(record["replicas"]))
+    ]
     if kind == "default":
-        return DefaultStrategy()
+        return tf.Strategy(DefaultStrategy())
     if kind == "one_device":
-        return OneDeviceStrategy(devices[0])
+        return tf.OneDeviceStrategy(devices[0])
     if kind == "mirrored":
-        return MirroredStrategy(devices, _algorithm(record))
+        return tf.MirroredStrategy(devices, _algorithm(record))
     if kind == "central_storage":
-        return CentralStorageStrategy(devices, Device(number=record["parameter_device"]))
+        return tf.CentralStorageStrategy(devices, tf.Device(number=record["parameter_device"]))
     if kind == "multi_worker_mirrored":
         workers = record["workers"]
-        own = [Device(task=worker, number=i) for i in range(record["replicas"] // workers)]
-        implementation = Implementation[record.get("implementation", "AUTO")]
-        return MultiWorkerMirroredStrategy(own, worker, workers, implementation)
+        own = [tf.Device(task=worker, number=i) for i in range(record["replicas"] // workers)]
+        implementation = tf.CommunicationImplementation[record.get("implementation", "AUTO")]
+        inner = MultiWorkerMirroredStrategy(own, worker, workers, implementation)
+        return tf.MultiWorkerMirroredStrategy(inner)
     assert kind == "parameter_server", kind
     settings = dict(record.get("partitioner", {}))
     cut = PARTITIONERS[settings.pop("kind")](**settings) if settings else None
-    return ParameterServerStrategy(record["servers"], cut)
+    return tf.ParameterServerStrategy(record["servers"], cut)
 
 
-def _algorithm(record: Record) -> CrossDeviceOps | None:
+def _algorithm(record: Record) -> Any:
     name = record.get("cross_device_ops")
     if name is None:
         return None
-    if name == "reduction_to_one_device":
-        return ReductionToOneDevice()
-    return ALGORITHMS[name](record.get("num_packs", 1))
+    return ALGORITHMS[name](*([record["num_packs"]] if "num_packs" in record else []))
 
 
-def number(device: Device) -> int:
+def number(device: tf.Device) -> int:
     """The number by which a case names a device."""
     return device.number
