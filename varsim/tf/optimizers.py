@@ -57,7 +57,7 @@ class Optimizer:
         return int(self.inner.iterations.value)
 
     def apply_gradients(self, grads_and_vars: Sequence[tuple[object, Variable]]) -> None:
-        """One step with the gradients of this replica. AttributeError outside of replicas."""
+        """One step with the gradients of this replica. An error outside of replicas."""
         pairs = [(own(gradient), variable.inner) for gradient, variable in grads_and_vars]
         call("apply_gradients", self._ledger, lambda at: self.inner.apply_gradients(at, pairs))
 
