@@ -129,7 +129,7 @@ class HybridMeshRouting(StarRouting):
         self._workers[place] = rank
         return place
 
-    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+    def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
         return self._around if len(places) == len(self._workers) else self.route
 
     def _around(self, source: Place, target: Place) -> Route:

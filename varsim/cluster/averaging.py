@@ -32,7 +32,7 @@ class AveragedReplicas(MemberReplicas):
         size, number = job.workload.size(), len(job.workers)
         self._all: Collective | None = None
         if number > 1 and not leaves_out:
-            self._all = Collective(job, choice.schedule(number, size), size)
+            self._all = Collective(job, *_copies(choice, job, size, range(number))[0])
         # Updates by each replica that there have been, and that each copy (row) contains.
         self._updates = np.zeros(number, dtype=np.int64)
         self._contained = np.zeros((number, number), dtype=np.int64)
@@ -44,7 +44,9 @@ class AveragedReplicas(MemberReplicas):
         self._quorum: Quorum | None = None
         if leaves_out:
             whole = size * (1 + self.full_slots())  # a copy and its slots
-            self._quorum = Quorum(job, job.workers, partial(_copies, choice, size), whole, self)
+            self._quorum = Quorum(
+                job, job.workers, partial(_copies, choice, job, size), whole, self
+            )
 
     def reduce(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Average a gradient with those of all, for the update that comes next."""
@@ -158,6 +160,6 @@ class _Results(Generic[T]):
         return step in self._results
 
 
-def _copies(choice: Choice, size: float, ranks: int) -> list[Vector]:
-    """What is moved among so many ranks: their copies."""
-    return [Vector(choice.schedule(ranks, size), size)]
+def _copies(choice: Choice, job: Job, size: float, ranks: Sequence[int]) -> list[Vector]:
+    """What is moved among these workers: their copies."""
+    return [Vector(choice.schedule_on(job.cluster.network, ranks, size), size)]

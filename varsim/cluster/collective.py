@@ -123,7 +123,7 @@ class Collective:
         self._ranks = schedule.ranks
         # Of each member, by its rank among the workers, that in the collective.
         self._places = {member.rank: place for place, member in enumerate(self._members)}
-        paths = paths or own_links(job, list(self._places), around=schedule.around)
+        paths = paths or own_links(job, list(self._places), side_by_side=schedule.side_by_side)
         vectors = (Vector(schedule, size, phase, number_bytes), *more)
         rounds = [planned(job.cluster, job.workload, vector, paths) for vector in vectors]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
@@ -331,18 +331,20 @@ def needs_messages(topology: Topology, plan: Plan) -> bool:
     return not (plan.uniform or (plan.exclusive and not topology.slow_links))
 
 
-def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = False) -> Paths:
-    """Messages go over the route from one worker's place to the other's; `around`: in rings.
+def own_links(job: Job, ranks: Sequence[int] | None = None, *, side_by_side: bool = False) -> Paths:
+    """Messages go over the route from one worker's place to the other's; see `Schedule`.
 
     `ranks`: of the workers that take part, by default all.
     """
     workers = job.workers if ranks is None else [job.workers[rank] for rank in ranks]
-    return links_between(job.network, [worker.place for worker in workers], around=around)
+    return links_between(
+        job.network, [worker.place for worker in workers], side_by_side=side_by_side
+    )
 
 
-def links_between(network: Network, places: Sequence[Place], *, around: bool) -> Paths:
-    """Messages go over the route from one rank's place to the other's; `around`: in rings."""
-    route = network.routing.around(places) if around else network.route
+def links_between(network: Network, places: Sequence[Place], *, side_by_side: bool) -> Paths:
+    """Messages go over the route from one rank's place to the other's; see `Schedule`."""
+    route = network.routing.side_by_side(places) if side_by_side else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))
 
 

@@ -12,6 +12,7 @@ from varsim.cluster.buckets import ReadyBucket
 from varsim.cluster.clock import END_OF_TIME, Activity, Killed, Process
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.link import Route
 from varsim.cluster.slowdown import Slowed, shares_of_compute
@@ -131,7 +132,7 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
     ) -> None:
         super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
-        vectors = vectors_of(choice, len(job.workers), job.workload, buckets)
+        vectors = vectors_of(choice, job.cluster, len(job.workers), job.workload, buckets)
         share = job.cluster.overlap_pace
         self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
         self._until = 0  # ns, when the last of those that compute will have computed
@@ -185,12 +186,21 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
 
 
 def vectors_of(
-    choice: Choice, ranks: int, workload: Workload, buckets: Sequence[ReadyBucket]
+    choice: Choice,
+    cluster: Cluster,
+    workers: int,
+    workload: Workload,
+    buckets: Sequence[ReadyBucket],
 ) -> list[Vector]:
     """What is all-reduced for each bucket."""
     number_bytes = workload.gradient_bytes
     return [
-        Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes) for size, _ in buckets
+        Vector(
+            choice.schedule_on(cluster.network, range(workers), size),
+            size,
+            number_bytes=number_bytes,
+        )
+        for size, _ in buckets
     ]
 
 

@@ -150,7 +150,7 @@ class LayerwiseStep:
             # Rings over all cards of nodes, and others over single ones, would not meet there.
             several = len({job.workers[rank].place.machine for rank in together[0]}) > 1
             apart = [range(place, ranks, group) for place in range(group)]
-            by_all = several and program.vectors[0].schedule.around
+            by_all = several and program.vectors[0].schedule.side_by_side
             levels.append(Level(apart, program.copies, by_all_cards=by_all))
         crossed = Counter(link for level in levels for link in level.links(job))
         shared = {link for link, groups in crossed.items() if groups > 1}
@@ -254,9 +254,9 @@ class Level(NamedTuple):
 
     def _paths(self, job: Job, ranks: range) -> Paths:
         if not self.by_all_cards:
-            return own_links(job, ranks, around=self.vectors[0].schedule.around)
+            return own_links(job, ranks, side_by_side=self.vectors[0].schedule.side_by_side)
         places = [worker.place for worker in job.workers]
-        route = job.network.routing.around(places)
+        route = job.network.routing.side_by_side(places)
         return lambda source, target: Path(
             job.network, route(places[ranks[source]], places[ranks[target]])
         )

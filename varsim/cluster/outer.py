@@ -57,9 +57,13 @@ class OuterReplicas(MemberReplicas):
             sizes = [layer.size for layer in layers]
             self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
 
-        def vectors(ranks: int) -> list[Vector]:
+        def vectors(ranks: Sequence[int]) -> list[Vector]:
             return [
-                Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes)
+                Vector(
+                    choice.schedule_on(job.cluster.network, ranks, size),
+                    size,
+                    number_bytes=number_bytes,
+                )
                 for size in sizes
             ]
 

@@ -27,8 +27,9 @@ class PresentReplicas(MirroredReplicas):
         first = self._trained[0]
         whole = job.workload.size() * (1 + full_slots(first.state, first.value))
 
-        def vectors(ranks: int) -> list[Vector]:
-            return [Vector(choice.schedule(ranks, size), size, number_bytes=of_number)]
+        def vectors(ranks: Sequence[int]) -> list[Vector]:
+            schedule = choice.schedule_on(job.cluster.network, ranks, size)
+            return [Vector(schedule, size, number_bytes=of_number)]
 
         self._updates: dict[int, _Update] = {}  # by the step they make, until all have applied it
         self._holdings = Holdings(self.variables, [self._steps], [])

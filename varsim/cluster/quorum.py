@@ -35,14 +35,14 @@ class Quorum:
     Should the other die before all is there, it waits for the end of another round. (torchft: a
     quorum, and the recovery of those who are behind.)
 
-    `seats`: who takes part, by worker. `vectors`: what is moved among so many.
+    `seats`: who takes part, by worker. `vectors`: what is moved among these.
     """
 
     def __init__(
         self,
         job: Job,
         seats: Sequence[Member],
-        vectors: Callable[[int], Sequence[Vector]],
+        vectors: Callable[[Sequence[int]], Sequence[Vector]],
         size: float,
         copies: Copies,
     ) -> None:
@@ -147,7 +147,7 @@ class Quorum:
 
     def _ring_of(self, members: tuple[int, ...]) -> Collective:
         if members not in self._rings:
-            first, *more = self._vectors(max(1, len(members)))
+            first, *more = self._vectors(members or (0,))
             seats = [self._seats[rank] for rank in members]
             self._rings[members] = Collective(
                 self._job, *first, more=more, members=seats, may_fail=True

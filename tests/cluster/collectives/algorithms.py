@@ -1,5 +1,7 @@
 """All schedules for a number of ranks, by name."""
 
+from collections.abc import Iterator
+
 from validation.points.schedules import (
     binomial_broadcast,
     chain,
@@ -15,6 +17,7 @@ from varsim.cluster.collectives import (
     tree,
 )
 from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.topology.base import ByNode
 
 
 def all_reduces(ranks: int) -> dict[str, Schedule]:
@@ -30,7 +33,21 @@ def all_reduces(ranks: int) -> dict[str, Schedule]:
     for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
         found[f"hierarchical, {group}"] = hierarchy.all_reduce(ranks, group)
         found[f"leaders, {group}"] = leader_all_reduce(ranks, group)
+    for nodes in by_node(ranks):
+        of = f"of nodes of {len(nodes.ranks[0])}, {nodes.cards} cards"
+        found[f"binomial tree {of}"] = tree.all_reduce(ranks, nodes)
+        for segments in (1, 7):
+            made = double_tree.all_reduce(ranks, segments, nodes)
+            found[f"double tree {of}, {segments}"] = made
     return found
+
+
+def by_node(ranks: int) -> Iterator[ByNode]:
+    """Ranks on nodes of some sizes, the last of which may have fewer, and of some cards."""
+    for size in (2, 3, 4, 8):
+        nodes = tuple(tuple(range(ranks)[at : at + size]) for at in range(0, ranks, size))
+        for cards in {1, len(nodes[-1])} if len(nodes) > 1 else ():
+            yield ByNode(nodes, cards)
 
 
 def broadcasts(ranks: int) -> dict[str, Schedule]:

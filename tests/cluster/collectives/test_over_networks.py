@@ -14,6 +14,7 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.job import Job
+from varsim.cluster.topology.base import ByNode
 
 CHOICES = (
     Choice("ring"),
@@ -151,18 +152,18 @@ class TestRingsPerCard:
 
     def test_a_ring_of_the_workers_that_are_left_uses_their_cards(self) -> None:
         made = a_job("nodes", "fair", workers_per_node=3, nics=3)
-        paths = own_links(made, [0, 1, 4, 5], around=True)
+        paths = own_links(made, [0, 1, 4, 5], side_by_side=True)
         assert [link.name for link in paths(1, 2).route] == [
             "cards 0, 1 of node 0 up",
             "cards 1, 2 of node 1 down",
         ]
         assert paths(1, 2).route[0].bandwidth == 2e9
-        alone = own_links(made, [0, 4], around=True)(0, 1).route
+        alone = own_links(made, [0, 4], side_by_side=True)(0, 1).route
         assert [link.name for link in alone] == ["card 0 of node 0 up", "card 1 of node 1 down"]
 
     def test_each_ring_has_flows_of_its_own(self) -> None:
         made = a_job("nodes", "fair", workers_per_node=3, nics=2, flows=2, flow_bandwidth=2e8)
-        paths = own_links(made, list(range(RANKS)), around=True)
+        paths = own_links(made, list(range(RANKS)), side_by_side=True)
         assert [link.bandwidth for link in paths(2, 3).route] == [2e9, 2e9, 8e8]
 
 
@@ -187,6 +188,92 @@ def test_segments_that_are_shorter_between_wait_for_what_is_inside() -> None:
     made = a_job("nodes", "fair", nics=2, inside=slow_inside, **fast)
     collective = Collective(made, Choice("hierarchical", 2, 2_000.0).schedule(RANKS, SIZE), SIZE)
     assert ends(made, collective) == [3 * 2 * 25_000] * RANKS
+
+
+class TestTreesPerCard:
+    """A tree, or a pair of them, per card; of nodes, with a tree or a chain inside each."""
+
+    def all_reduced(self, choice: Choice, sharing: str = "fair", **more: Any) -> tuple[int, Job]:
+        made = a_job("nodes", sharing, **more)
+        schedule = choice.schedule_on(made.cluster.network, range(RANKS), SIZE)
+        return max(ends(made, Collective(made, schedule, SIZE))), made
+
+    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
+    def test_binomial_trees_counted_by_hand(self, sharing: str) -> None:
+        # 3 nodes of 2. Two trees: the first rank of a node has half of the bytes from the second
+        # and gives it the other half, both at once: 3,000 bytes, 750 + 100 ns. The nodes' trees go
+        # by a card each: node 0 gets 3,000 bytes from node 1, then from node 2: 6,000 + 500 ns.
+        two, made = self.all_reduced(Choice("binomial_tree"), sharing, nics=2)
+        assert two == 2 * (750 + 100 + 2 * 3_000 + 500)
+        moved = {link.name: link.moved for link in made.network.carried(made.clock.time)}
+        assert {moved[f"card {card} of node 0 up"] for card in (0, 1)} == {2 * 3_000}
+        assert {moved[f"inside worker {rank} up"] for rank in range(RANKS)} == {2 * 3_000}
+        # One tree, as of ranks in their order: all of the bytes everywhere.
+        one, _ = self.all_reduced(Choice("binomial_tree"), sharing, nics=1)
+        assert one == 2 * (1_500 + 100 + 2 * 6_000 + 500)
+
+    @pytest.mark.parametrize(("size", "depth"), [(1, 3), (2, 2), (3, 1)])
+    def test_a_short_vector_goes_down_a_chain_and_up_a_tree_of_nodes(
+        self, size: int, depth: int
+    ) -> None:
+        # NCCL's own latency of a tree: 2 ((g - 1) inside + its depth between).
+        # With one rank on each node, no agent hands anything over: six in a tree, 3 deep.
+        inside = {"bandwidth": 1e15, "latency": 1e-7}
+        more = {"workers_per_node": size, "bandwidth": 1e15, "inside": inside}
+        for cards in range(1, size + 1):
+            done, _ = self.all_reduced(Choice("double_binary_tree"), nics=cards, **more)
+            assert done == 2 * ((size - 1) * 100 + depth * 500)
+
+    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
+    def test_many_segments_leave_by_all_cards_at_once(self, sharing: str) -> None:
+        # Of two nodes either one is the root of one tree: half of the bytes there, half back, each
+        # way, as fast as the cards are together; all but the first and the last segments at once.
+        inside = {"bandwidth": 1e13, "latency": 0.0}
+        more = {"workers_per_node": 3, "inside": inside, "latency": 0.0}
+        for cards in (1, 2, 3):
+            choice = Choice("double_binary_tree", segment_size=60.0 / cards)
+            done, made = self.all_reduced(choice, sharing, nics=cards, **more)
+            assert done == pytest.approx(SIZE / cards, rel=0.03)
+            moved = {link.name: link.moved for link in made.network.carried(made.clock.time)}
+            name = "node 0 up" if cards == 1 else "cards of node 0 up"
+            assert moved[name] == pytest.approx(SIZE)
+
+    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
+    @pytest.mark.parametrize("more", MORE)
+    @pytest.mark.parametrize("choice", [Choice("binomial_tree"), CHOICES[3]], ids=str)
+    def test_by_message_and_by_recurrence(self, choice: Choice, more: str, sharing: str) -> None:
+        for size in (2, 3, 4):
+            made = a_job("nodes", sharing, workers_per_node=size, nics=2, **MORE[more])
+            schedule = choice.schedule_on(made.cluster.network, range(RANKS), SIZE)
+            plan = Plan(schedule, SIZE, own_links(made, side_by_side=schedule.side_by_side))
+            assert plan.exclusive
+            entered, done = walked(made, plan, WAITS)
+            recurrence = Recurrence(plan)
+            assert [recurrence.ends(entries) for entries in entered] == done
+
+    def test_of_those_who_are_left_the_first_of_each_node_have_cards_of_their_own(self) -> None:
+        # Workers 0 and 2 of a node of 4 have the same one of its two cards, 1 and 3 the other.
+        network = a_job("nodes", "fair", workers_per_node=4, nics=2).cluster.network
+        assert network.by_node([0, 2, 3, 4, 5]) == ByNode(((0, 2, 1), (3, 4)), 2)
+        assert network.by_node([0, 2, 4, 5]) == ByNode(((0, 1), (2, 3)), 1)
+        assert network.by_node([0, 1, 2, 3]) is None
+        assert network.by_node([0, 4]) is None
+
+    @pytest.mark.parametrize("collective", ["binomial_tree", "double_binary_tree"])
+    def test_a_run_has_them(self, collective: str) -> None:
+        # Inside costs nothing: with two cards a step's all-reduce takes half as long.
+        took = {}
+        for cards in (1, 2):
+            inside = {"bandwidth": 1e15, "latency": 0.0}
+            network = {"kind": "nodes", "workers_per_node": 2, "nics": cards, "inside": inside}
+            trace = run(
+                {"kind": "on_write", "collective": collective},
+                network={**network, "bandwidth": 10.0, "latency": 0.0},
+                cluster={"workers": 4},
+                stop={"global_steps": 1},
+            )
+            took[cards] = int(trace.steps[0]) - 100_000_000
+        assert took[2] == pytest.approx(took[1] / 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])

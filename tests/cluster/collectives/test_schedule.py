@@ -23,8 +23,13 @@ def own(schedule: Schedule, rank: int) -> NDArray[np.int64]:
 
 
 def moved(schedule: Schedule, start: Callable[[int], Blocks]) -> list[Blocks]:
-    """What every rank has at the end; what is sent is what the source surely has by then."""
-    past = [[start(rank) for rank in range(schedule.ranks)]]
+    """What every rank has at the end; what is sent is what the source surely has by then.
+
+    Other agents of a rank have nothing of their own.
+    """
+    ranks = range(schedule.ranks)
+    nothing = dict.fromkeys(range(schedule.cut), np.zeros(schedule.ranks, dtype=np.int64))
+    past = [[*map(start, ranks), *(nothing for _ in range(schedule.ranks, schedule.everybody))]]
     for number, transfers in enumerate(schedule.rounds):
         now = [dict(blocks) for blocks in past[-1]]
         for one in transfers:
@@ -34,7 +39,7 @@ def moved(schedule: Schedule, start: Callable[[int], Blocks]) -> list[Blocks]:
                 before = now[one.target][block] if one.adds else 0
                 now[one.target][block] = source[block] + before
         past.append(now)
-    return past[-1]
+    return past[-1][: schedule.ranks]
 
 
 def same(one: Blocks, other: Blocks) -> bool:

@@ -1,15 +1,17 @@
 """The all-reduces that a scenario can name, and their schedules."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
 from varsim.cluster.collectives.schedule import Schedule, flaw
+from varsim.cluster.topology.base import ByNode, Topology
 from varsim.units import format_bytes
 from varsim.values.table import Functions
 
-# Of so many ranks; hierarchical ones also of the ranks per group, some of their segments.
+# Of so many ranks; hierarchical ones also of the ranks per group, some of their segments, and
+# trees of the ranks by node.
 ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
     "ring": ring.all_reduce,
     "recursive_doubling": doubling.recursive_doubling,
@@ -84,11 +86,17 @@ class Choice(NamedTuple):
                 f"{MOST_SEGMENTS:,} segments; write {least} or more"
             )
 
-    def schedule(self, ranks: int, size: float) -> Schedule:
-        """For vectors of `size` bytes."""
-        settings: list[float] = []
+    def schedule_on(self, network: Topology, workers: Sequence[int], size: float) -> Schedule:
+        """For vectors of `size` bytes of these workers, wherever they are on a network."""
+        return self.schedule(len(workers), size, network.by_node(workers))
+
+    def schedule(self, ranks: int, size: float, nodes: ByNode | None = None) -> Schedule:
+        """For vectors of `size` bytes; trees go by `nodes`, where there are any."""
+        settings: list[object] = []
         if self.collective == "double_binary_tree":
-            settings = [self._segments(size)]
+            settings = [self._segments(size / (nodes.cards if nodes else 1)), nodes]
+        elif self.collective == "binomial_tree":
+            settings = [nodes]
         elif self.ranks_per_group is not None:
             settings = [self.ranks_per_group]
             if self.has_agents:

@@ -12,26 +12,55 @@ of them: up over the links of one colour, down over them, up over the others, do
 rank sends or receives twice in a round. What came up or down a link is planned to go on one period
 later than it could: as ranks send in the order of the rounds, a message that is on its way for
 longer would else hold up all others.
+
+On nodes the trees are of nodes, and the ranks of a node are a chain below the first of them, as
+NCCL has it (src/graph/connect.cc; twice as many bytes would cross between two nodes if they were of
+ranks). There is a pair of trees for every network card, side by side, with equal shares of the
+bytes, in each of which the ranks of a node are turned by one place. As every rank but the ends of
+the chain sends and receives as much in all of them, one pair stands for all: a segment is one of
+each, and leaves a node by all these cards at once. Each rank has an agent for inside and one for
+between, and a period has four rounds more, in which the first of a chain hands over what it has.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer
+from varsim.cluster.topology.base import ByNode
 
-_PERIOD = 4  # rounds
-_SPARE = _PERIOD
+# The parent of every rank or agent in a tree; the root has none, and is none of the keys.
+Tree: TypeAlias = Mapping[int, int]
+# By half and rank: which of the pairs of rounds of a period the link to its parent has.
+Turns: TypeAlias = Mapping[tuple[int, int], int]
 
 
-def all_reduce(ranks: int, segments: int) -> Schedule:
+def all_reduce(ranks: int, segments: int, nodes: ByNode | None = None) -> Schedule:
     """Two binary trees, half the bytes each, cut in `segments`; any number of ranks."""
     if segments < 1:
         raise ValueError(f"each half needs at least one segment, not {segments}")
-    hops = sorted(_hops(ranks), key=lambda hop: hop.first)
-    rounds = 1 + hops[-1].first + _PERIOD * (segments - 1) if hops else 0
-    by_phase = [[hop for hop in hops if hop.first % _PERIOD == phase] for phase in range(_PERIOD)]
+    if nodes is None:
+        trees = _trees(ranks)
+        hops = _hops(trees, _colours(trees), period=4)
+    else:
+        hops = _hops(*_by_node(ranks, nodes), period=8)
+    stages = tuple(_stages(hops, segments, 4 if nodes is None else 8))
+    return Schedule(
+        "an all-reduce",
+        ranks,
+        2 * segments,
+        stages,
+        side_by_side=nodes is not None,
+        agents=1 if nodes is None else 2,
+    )
+
+
+def _stages(hops: Iterable["_Hop"], segments: int, period: int) -> Iterator[Stage]:
+    """Round by round; those of one period after the other share what they can."""
+    in_turn = sorted(hops, key=lambda hop: hop.first)
+    rounds = 1 + in_turn[-1].first + period * (segments - 1) if in_turn else 0
+    by_phase = [[hop for hop in in_turn if hop.first % period == phase] for phase in range(period)]
     firsts = [[hop.first for hop in there] for there in by_phase]
     patterns = [[hop.transfer(0, segments, rounds) for hop in there] for there in by_phase]
 
@@ -40,21 +69,20 @@ def all_reduce(ranks: int, segments: int) -> Schedule:
         return patterns[phase][begin:end]
 
     def step(index: int) -> Stage:
-        phase = index % _PERIOD
+        phase = index % period
         begin, end = (
-            bisect_right(firsts[phase], one) for one in (index - _PERIOD * segments, index)
+            bisect_right(firsts[phase], one) for one in (index - period * segments, index)
         )
 
         def transfers(_: int) -> list[Transfer]:
             return [
-                hop.transfer((index - hop.first) // _PERIOD, segments, rounds)
+                hop.transfer((index - hop.first) // period, segments, rounds)
                 for hop in by_phase[phase][begin:end]
             ]
 
         return Stage(1, transfers, pattern(phase, begin, end))
 
-    stages = tuple(step(index) for index in range(rounds))
-    return Schedule("an all-reduce", ranks, 2 * segments, stages)
+    return map(step, range(rounds))
 
 
 class _Hop(NamedTuple):
@@ -77,32 +105,54 @@ class _Hop(NamedTuple):
         return Transfer(self.source, self.target, range(block, block + 1), self.up, slack)
 
 
-def _hops(ranks: int) -> Iterator[_Hop]:
+def _hops(trees: Sequence[Tree], turns: Turns, period: int) -> Iterator[_Hop]:
     """Up and down both trees."""
-    trees = double_tree(ranks)
-    colours = _colours(trees)
     for half, parents in enumerate(trees):
-        (root,) = (rank for rank, parent in enumerate(parents) if parent is None)
-        children: list[list[int]] = [[] for _ in parents]
-        for rank, parent in enumerate(parents):
-            if parent is not None:
-                children[parent].append(rank)
-        downwards = [root]  # parents before their children
+        children: dict[int, list[int]] = {}
+        for rank, parent in parents.items():
+            children.setdefault(parent, []).append(rank)
+        downwards = list(set(parents.values()) - parents.keys())  # parents before their children
         for rank in downwards:
-            downwards += children[rank]
-        gathered = [-1] * ranks  # the round after which a rank has its subtree's first segment
-        for rank in reversed(downwards):
+            downwards += children.get(rank, [])
+        gathered = dict.fromkeys(downwards, -1)  # the round after which it has all from below
+        for rank in reversed(downwards[1:]):
             parent = parents[rank]
-            if parent is not None:
-                first = _next(gathered[rank], 2 * colours[half, rank])
-                yield _Hop(half, rank, parent, True, first, gathered[rank])
-                gathered[parent] = max(gathered[parent], first)
-        done = {root: gathered[root]}
+            first = _next(gathered[rank], 2 * turns[half, rank], period)
+            yield _Hop(half, rank, parent, True, first, gathered[rank])
+            gathered[parent] = max(gathered[parent], first)
+        done = {rank: gathered[rank] for rank in downwards[:1]}
         for rank in downwards[1:]:
             parent = parents[rank]
-            assert parent is not None
-            done[rank] = _next(done[parent], 2 * colours[half, rank] + 1)
+            done[rank] = _next(done[parent], 2 * turns[half, rank] + 1, period)
             yield _Hop(half, parent, rank, False, done[rank], done[parent])
+
+
+def _by_node(ranks: int, nodes: ByNode) -> tuple[list[Tree], Turns]:
+    """Both trees of the agents of ranks: a chain inside each node, below its first for between.
+
+    The chain has the first two turns of a period, as the trees of nodes do, of others' agents; what
+    is handed over has the last two.
+    """
+    firsts = [ranks + chain[0] for chain in nodes.ranks]
+    of_nodes = _trees(len(firsts))
+    colours = _colours(of_nodes)
+    turns = {(half, firsts[node]): colour for (half, node), colour in colours.items()}
+    trees = list[Tree]()
+    for half, parents in enumerate(of_nodes):
+        tree = {firsts[node]: firsts[parent] for node, parent in parents.items()}
+        for first, chain in zip(firsts, nodes.ranks, strict=True):
+            tree |= dict(zip(chain, (first, *chain), strict=False))
+            turns |= {(half, rank): half for rank in chain} | {(half, chain[0]): 2 + half}
+        trees.append(tree)
+    return trees, turns
+
+
+def _trees(ranks: int) -> list[Tree]:
+    """See `double_tree`."""
+    return [
+        {rank: parent for rank, parent in enumerate(parents) if parent is not None}
+        for parents in double_tree(ranks)
+    ]
 
 
 def double_tree(ranks: int) -> tuple[list[int | None], list[int | None]]:
@@ -124,7 +174,7 @@ def _parent(rank: int, ranks: int) -> int | None:
     return parent if parent < ranks else rank ^ bit
 
 
-def _colours(trees: tuple[list[int | None], ...]) -> dict[tuple[int, int], int]:
+def _colours(trees: Sequence[Tree]) -> dict[tuple[int, int], int]:
     """A colour, 0 or 1, of the link to its parent, for each half and rank.
 
     A rank has at most two links to children and two to parents. Going from a link to the other one
@@ -132,19 +182,17 @@ def _colours(trees: tuple[list[int | None], ...]) -> dict[tuple[int, int], int]:
     """
     below: dict[int, list[tuple[int, int]]] = {}
     for half, parents in enumerate(trees):
-        for rank, parent in enumerate(parents):
-            if parent is not None:
-                below.setdefault(parent, []).append((half, rank))
+        for rank, parent in parents.items():
+            below.setdefault(parent, []).append((half, rank))
     colours: dict[tuple[int, int], int] = {}
 
     def other_below(link: tuple[int, int]) -> tuple[int, int] | None:
         parent = trees[link[0]][link[1]]
-        assert parent is not None
         return next((one for one in below[parent] if one != link), None)
 
     def other_above(link: tuple[int, int]) -> tuple[int, int] | None:
         half, rank = link
-        return None if trees[1 - half][rank] is None else (1 - half, rank)
+        return (1 - half, rank) if rank in trees[1 - half] else None
 
     for start in (link for links in below.values() for link in links):
         for ways in ((other_below, other_above), (other_above, other_below)):
@@ -158,7 +206,7 @@ def _colours(trees: tuple[list[int | None], ...]) -> dict[tuple[int, int], int]:
     return colours
 
 
-def _next(needed: int, phase: int) -> int:
+def _next(needed: int, phase: int, period: int) -> int:
     """A round of this phase for what was needed in that round; -1: for what is there."""
-    earliest = needed + 1 + _SPARE if needed >= 0 else 0
-    return earliest + (phase - earliest) % _PERIOD
+    earliest = needed + 1 + period if needed >= 0 else 0
+    return earliest + (phase - earliest) % period

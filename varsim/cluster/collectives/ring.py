@@ -16,18 +16,20 @@ def all_reduce(ranks: int) -> Schedule:
     """Reduce-scatter, then all-gather, both around a ring; every rank gets the sum of all."""
     whole = [range(ranks)]
     stages = (reduce_scatter_stage(whole), all_gather_stage(whole))
-    return Schedule("an all-reduce", ranks, ranks, stages, ends=ring_ends, around=True)
+    return Schedule("an all-reduce", ranks, ranks, stages, ends=ring_ends, side_by_side=True)
 
 
 def reduce_scatter(ranks: int) -> Schedule:
     """Rank r gets block r of the sum."""
     stages = (reduce_scatter_stage([range(ranks)]),)
-    return Schedule("a reduce-scatter", ranks, ranks, stages, around=True)
+    return Schedule("a reduce-scatter", ranks, ranks, stages, side_by_side=True)
 
 
 def all_gather(ranks: int) -> Schedule:
     """Rank r has block r at the start; every rank gets all blocks."""
-    return Schedule("an all-gather", ranks, ranks, (all_gather_stage([range(ranks)]),), around=True)
+    return Schedule(
+        "an all-gather", ranks, ranks, (all_gather_stage([range(ranks)]),), side_by_side=True
+    )
 
 
 def reduce_scatter_stage(

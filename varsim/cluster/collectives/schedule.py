@@ -35,7 +35,7 @@ class Transfer(NamedTuple):
 
     source: int
     target: int
-    blocks: range
+    blocks: Sequence[int]
     adds: bool = False
     slack: int = 0
 
@@ -63,10 +63,11 @@ class Schedule:
 
     `what`: what it is, in words. `ends(entries, hold, latency)`, where there is such a formula:
     when each rank is done, given when each entered, if every message holds its links for `hold`,
-    arrives `latency` later and adding takes no time (all in ns). `around`: every rank sends to the
-    next one only. `agents`: of each rank; they send and receive side by side: agent a of rank r is
-    number r + a `ranks` as a source and target. What one agent of a rank sends another of it is
-    there at once.
+    arrives `latency` later and adding takes no time (all in ns). `side_by_side`: it stands for as
+    many that are alike as nodes have network cards, each with an equal share of the bytes; what it
+    sends from node to node leaves by all of them. `agents`: of each rank; they send and receive
+    side by side: agent a of rank r is number r + a `ranks` as a source and target. What one agent
+    of a rank sends another of it is there at once.
     """
 
     what: str
@@ -74,7 +75,7 @@ class Schedule:
     cut: int
     stages: tuple[Stage, ...]
     ends: Callable[[Sequence[int] | Times, int, int], Sequence[int] | Times] | None = None
-    around: bool = False
+    side_by_side: bool = False
     agents: int = 1
 
     @property

@@ -98,7 +98,7 @@ def of_gradients(
 ) -> Reductions:
     """All-reduces of gradients."""
     buckets = ready_buckets(workload, reducing.bucketing)
-    vectors = vectors_of(reducing.choice, workers, workload, buckets)
+    vectors = vectors_of(reducing.choice, cluster, workers, workload, buckets)
     ready = [bucket.ready for bucket in buckets] if reducing.overlap else []
     return Reductions(cluster, workload, workers, vectors, ready)
 
@@ -118,7 +118,7 @@ def foretold(cluster: Cluster, workload: Workload, workers: int, rules: Reducing
 
 @lru_cache(maxsize=64)
 def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> str:
-    vector = Vector(choice.schedule(workers, size), size)
+    vector = Vector(choice.schedule_on(topology, range(workers), size), size)
     plan = Plan(vector.schedule, size, _paths(network(Clock(), topology), workers, vector))
     if needs_messages(topology, plan):
         return "messages of its collective meet on links, or slow links"
@@ -147,7 +147,7 @@ def carried(used: Network, end: int) -> tuple[list[LinkRow], float]:
 
 def _paths(used: Network, workers: int, vector: Vector) -> Paths:
     places = [used.routing.worker(rank) for rank in range(workers)]
-    return links_between(used, places, around=vector.schedule.around)
+    return links_between(used, places, side_by_side=vector.schedule.side_by_side)
 
 
 def _work_at(pace: Slowed, times: Times) -> Times:

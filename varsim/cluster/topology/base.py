@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
@@ -19,6 +19,17 @@ def _kind_is_said(schema: dict[str, Any]) -> None:
 
 # Of every network but the star.
 KIND_IS_SAID = ConfigDict(json_schema_extra=_kind_is_said)
+
+
+class ByNode(NamedTuple):
+    """The ranks of a collective by the node that they are on, of which there are several.
+
+    `cards`: network cards by which they can leave each node; as many ranks, the first of each node,
+    have one of their own.
+    """
+
+    ranks: tuple[tuple[int, ...], ...]
+    cards: int
 
 
 class SlowLink(Model):
@@ -175,6 +186,10 @@ class Topology(Rate, ABC):
         """On how many machines the workers are."""
         return workers
 
+    def by_node(self, workers: Sequence[int]) -> ByNode | None:
+        """A collective's ranks by node, rank i being a worker; None: none has several of them."""
+        return None
+
     def lines(self) -> list[str]:
         """What it is, in words: links, what messages cost, slow links."""
         lines = [
@@ -263,8 +278,8 @@ class Routing(ABC):
             self._routes[key] = route
         return self._routes[key]
 
-    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
-        """The links from a worker to the next one in rings of workers at these places."""
+    def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+        """The links from one to another of these places in rings, or trees, side by side."""
         return self.route
 
     @abstractmethod

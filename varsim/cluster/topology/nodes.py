@@ -1,14 +1,15 @@
 """Nodes: machines of several workers, with fast links inside and network cards outside."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import ClassVar, Final, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, Routing, halves
+from varsim.cluster.topology.base import KIND_IS_SAID, ByNode, Place, Rate, Routing, halves
 from varsim.cluster.topology.star import Ported
 from varsim.units import format_rate, format_seconds
 
@@ -35,10 +36,10 @@ class Nodes(Ported):
     worker, the place in the node modulo `nics`, and comes in by that of the other one; inside it
     crosses nothing. Rings go around side by side, as many as every node has cards of ranks in them,
     each with an equal share of the bytes: they leave a node by all these cards at once, as fast as
-    the slowest (NCCL makes a ring per card: src/graph/search.cc). `bandwidth` is that of one card,
-    per direction; a slow link is the card of that worker. Efficiency, overhead, flows and `latency`
-    (from card to card) are those outside. A server on a machine of its own has one card; on a node
-    it uses the first, and inside a link like a worker's.
+    the slowest; so do trees (NCCL makes both per card: src/graph/search.cc). `bandwidth` is that of
+    one card, per direction; a slow link is the card of that worker. Efficiency, overhead, flows and
+    `latency` (from card to card) are those outside. A server on a machine of its own has one card;
+    on a node it uses the first, and inside a link like a worker's.
     """
 
     model_config = KIND_IS_SAID
@@ -69,6 +70,18 @@ class Nodes(Ported):
 
     def machines(self, workers: int) -> int:
         return -(-workers // self.workers_per_node)
+
+    def by_node(self, workers: Sequence[int]) -> ByNode | None:
+        nodes = dict[int, list[list[int]]]()
+        for rank, worker in enumerate(workers):
+            node, position = divmod(worker, self.workers_per_node)
+            of_card = nodes.setdefault(node, [[] for _ in range(self.nics)])
+            of_card[position % self.nics].append(rank)
+        in_turn = [_in_turn(of_card) for of_card in nodes.values()]
+        if len(nodes) == 1 or max(map(len, in_turn), default=0) < 2:
+            return None
+        cards = _side_by_side([list(filter(None, of_card)) for of_card in nodes.values()])
+        return ByNode(tuple(in_turn), cards)
 
     def cards_used(self, links: Iterable[str]) -> int:
         """The most cards of a node, in one direction, among the links of these names."""
@@ -136,18 +149,18 @@ class NodeRouting(Routing):
     def _limited(self, route: Route) -> bool:
         return not route[0].name.startswith("inside")
 
-    def around(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
+    def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
         cards = dict[int, set[int]]()
         for place in places:
             cards.setdefault(place.machine, set()).add(self._card_of(place))
-        rings = min(map(len, cards.values()), default=1)
-        if rings == 1 or len(cards) == 1:
+        number = _side_by_side(cards.values())
+        if number == 1 or len(cards) == 1:
             return self.route
 
         def leaving(machine: int) -> tuple[Link, Link]:
-            used = sorted(cards[machine])[:rings]
-            which = "" if rings == self._nodes.nics else f" {', '.join(map(str, used))}"
-            rate = rings * min(self._rate(machine, card) for card in used)
+            used = sorted(cards[machine])[:number]
+            which = "" if number == self._nodes.nics else f" {', '.join(map(str, used))}"
+            rate = number * min(self._rate(machine, card) for card in used)
             name = f"cards{which} of node {machine}"
             return self._pair(name, "outside", rate, self._nodes.delay, sends=True)
 
@@ -159,7 +172,7 @@ class NodeRouting(Routing):
             limit = self._nodes.flow_limit
             if limit is None:
                 return crossed
-            return *crossed, Link(f"flows {source.name} to {target.name}", rings * limit)
+            return *crossed, Link(f"flows {source.name} to {target.name}", number * limit)
 
         return route
 
@@ -217,3 +230,13 @@ class NodeRouting(Routing):
                 self._link(f"{name} down", rate, second, out_of=switch),
             )
         return self._made[name, switch]
+
+
+def _side_by_side(cards: Iterable[Collection[object]]) -> int:
+    """How many rings, or trees, there are, given the cards that each node has ranks of."""
+    return min(map(len, cards), default=1)
+
+
+def _in_turn(of_card: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """A node's ranks: the first of every card, then the second of every card, and so on."""
+    return tuple(rank for turn in zip_longest(*of_card) for rank in turn if rank is not None)

@@ -99,8 +99,8 @@ def _cards(result: "Result") -> Iterator[str]:
     for (used, cards), who in fewer.items():
         yield (
             f"At most {used} of the {cards} network cards of a node carried anything with "
-            f"{joined(who)}: rings leave by as many as every node has ranks for, any other message "
-            "by that of its worker."
+            f"{joined(who)}: rings and trees leave by as many as every node has ranks for, any "
+            "other message by that of its worker."
         )
     for cards, who in served.items():
         yield (
