@@ -28,7 +28,7 @@ def test_a_bank_is_its_ports_one_by_one(seed: int) -> None:
         free = [start + hold for start, hold in zip(starts, holds, strict=True)]
         first, end, served = bank.serve(at)
         assert (first, end) == (starts[0], free[-1])
-        assert bank.starts(served) == dict(zip(links, starts, strict=True))
+        assert (served.links, served.starts.tolist()) == (links, starts)
     bank.close()
     assert [link.free_at for link in links] == free
 

@@ -343,5 +343,6 @@ class MessageBatch:
             return cast(Starts, starts)
         assert self.schedule.fan is not None
         begun, served = cast(tuple[int, Served], starts)
-        times = {**served.bank.starts(served), self.links[self.schedule.fan.link]: begun}
+        times = dict(zip(served.links, served.starts.tolist(), strict=True))
+        times[self.links[self.schedule.fan.link]] = begun
         return [times[link] for link in self.links]

@@ -1,84 +1,47 @@
-"""Ports of servers that serve every batch together: first come, without a look at each.
+"""Ports of servers that serve every batch together: first come, all in one step."""
 
-All of a batch comes to all ports at one moment, so the port with the most bytes is the last one
-done with it, and always was. With a ports in the order of their bytes, and c batches since a port
-last waited for one that came at a, it is done c hold after a, and at any moment those that wait
-are the first ones. So a batch is a change of who waits, and of a number.
-"""
-
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.link import Link
 
-# Ports from this one on, up to the run before: when they began to be busy (ns), and how many
-# batches they had all served by then.
-_Run: TypeAlias = tuple[int, int, int]
+_LONGEST: Final = 1 << 40  # ns; ports that are busy for longer are served one by one, in integers
 
 
 class Served(NamedTuple):
-    """When a batch came to a bank (ns), and how the ports were busy then; see PortBank.starts."""
+    """When the ports of a bank begin with a batch (ns)."""
 
-    bank: "PortBank"
-    at: int
-    number: int
-    runs: tuple[_Run, ...]
+    links: Sequence[Link]
+    starts: NDArray[np.int64]
 
 
 class PortBank:
-    """Ports on which every batch takes the same time each (`holds`, ns), rising."""
+    """Ports on which every batch takes the same time each (`holds`, ns), rising.
+
+    All of a batch comes to all ports at one moment, so the port with the most bytes is the last one
+    done with it, and always was.
+    """
 
     def __init__(self, links: Sequence[Link], holds: Sequence[int]) -> None:
         self.links, self.holds = links, holds
         self.open = True
-        self._number = 0  # batches served
-        self._runs: list[_Run] = [(0, 0, 0)]  # from the last ports to the first
+        self._takes = np.array(holds, np.int64)
+        self._free = np.zeros(len(holds), np.int64)  # when each port is free again
 
     def serve(self, at: int) -> tuple[int, int, Served]:
         """A batch comes: when the first port begins with it, when the last is done with it (ns)."""
-        runs, holds, number = self._runs, self.holds, self._number
-        served = Served(self, at, number, tuple(runs))
-        _, begun, before = runs[-1]
-        first = max(at, begun + (number - before) * holds[0])
-        waiting = 0  # ports that are done by now
-        while runs:
-            begin, begun, before = runs[-1]
-            behind = runs[-2][0] if len(runs) > 1 else len(holds)
-            if number == before:
-                waiting = behind if begun <= at else begin
-            elif begun <= at:
-                waiting = bisect_right(holds, (at - begun) // (number - before), begin, behind)
-            if waiting < behind:
-                runs[-1] = (max(begin, waiting), begun, before)
-                break
-            runs.pop()
-        if waiting:
-            runs.append((0, at, number))
-        self._number = number + 1
-        _, begun, before = runs[0]
-        return first, begun + (self._number - before) * holds[-1], served
-
-    def starts(self, served: Served) -> dict[Link, int]:
-        """When each port began, or will begin, with a batch (ns)."""
-        free = self._free(served.number, served.runs)
-        return {link: max(served.at, time) for link, time in zip(self.links, free, strict=True)}
+        starts = np.maximum(self._free, at)
+        self._free = free = starts + self._takes
+        return int(starts[0]), int(free[-1]), Served(self.links, starts)
 
     def close(self) -> None:
         """From now on each port is busy for itself."""
         self.open = False
-        for link, time in zip(self.links, self._free(self._number, self._runs), strict=True):
+        for link, time in zip(self.links, self._free.tolist(), strict=True):
             link.free_at = time
-
-    def _free(self, number: int, runs: Sequence[_Run]) -> list[int]:
-        """When each port is done (ns)."""
-        times: list[int] = []
-        ends = [begin for begin, _, _ in runs[:-1]]
-        for (begin, begun, before), end in zip(
-            runs[::-1], [*ends[::-1], len(self.holds)], strict=True
-        ):
-            times += [begun + (number - before) * hold for hold in self.holds[begin:end]]
-        return times
 
 
 class PortBanks:
@@ -91,7 +54,7 @@ class PortBanks:
     def bank(self, ports: Sequence[tuple[int, Link]]) -> PortBank | None:
         """The bank of these ports, each with what it takes for a batch (ns), in that order."""
         holds, links = [hold for hold, _ in ports], [link for _, link in ports]
-        if not any(link in self._of for link in links):
+        if holds[-1] <= _LONGEST and not any(link in self._of for link in links):
             self.any = True
             self._of |= dict.fromkeys(links, made := PortBank(links, holds))
             return made
