@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def with_attempts(
     failures: Failures,
     falls: Sequence[Sequence[Fall]],
     gone: Sequence[Gone],
-    saver: Saver[Any] | None,
+    saver: Saver | None,
     set_up: int,
 ) -> Trace:
     """The trace with each worker's attempts as its `life`, and with what was done `in_vain`.
@@ -107,9 +107,9 @@ def with_attempts(
         down = [part for fall in own for part in fall.parts()]
         down.append(((0, begun[rank]), _RESTART))
         saving, complete = list[Times](), list[int]()
-        if saver is not None:
-            saving, complete = saver.cost(trace.span_rows, rank)
-            lost += saver.thrown_away(rank)
+        if saver is not None and rank == 0:
+            saving, complete = saver.cost(trace.span_rows)
+            lost += saver.thrown_away
         times = _sums(starts, end, still, lost, down, saving)
         saved = np.searchsorted(starts, complete, side="left") - 1
         for row, start in enumerate(starts.tolist()):

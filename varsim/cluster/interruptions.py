@@ -13,7 +13,7 @@ from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
 from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
-from varsim.cluster.saving import ServerSaver
+from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
 from varsim.cluster.trace import Trace
 
@@ -40,7 +40,7 @@ class Session(NamedTuple):
     roll_back: Callable[[], None]
     measure: Callable[[], None]
     anew: Callable[[], None]
-    saver: ServerSaver | None
+    saver: Saver | None
 
 
 class Interruptions:
@@ -152,9 +152,9 @@ class Interruptions:
         fall = self._falls[rank][-1]
         fall.waits.append((now, noticed, there))
         fall.ready = there + self._restart
-        if self._saver is not None:
-            self._saver.breaks_off(rank)
-            fall.ready += self._saver.restores * (self._chief and rank == 0)
+        if self._saver is not None and rank == 0:
+            self._saver.breaks_off()
+            fall.ready += self._saver.restores * self._chief
         self._turns += 1
         fall.turn = self._turns
         self._clock.call_first(fall.ready, partial(self._return, fall, fall.turn))

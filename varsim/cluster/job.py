@@ -17,7 +17,7 @@ from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.network import network
-from varsim.cluster.saving import ServerSaver
+from varsim.cluster.saving import Saver
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
@@ -103,7 +103,7 @@ class Job:
             self.allow_breaking_off()
         known = self.clock, self.workers, self.network, self.ledger, events
         self.failures = Failures(*known, random=rules is not None)
-        self.saver: ServerSaver | None = None
+        self.saver: Saver | None = None
         self._start: Callable[[], None] = lambda: None
         self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
@@ -391,7 +391,7 @@ class Job:
     def _struck_by(self, rules: Rules) -> Interruptions:
         if rules.checkpoint is not None or rules.failures.of_servers:
             rate = self.cluster.network.worker_rate
-            self.saver = ServerSaver(rules.checkpoint, rate, self.ledger, self.workers)
+            self.saver = Saver(rules.checkpoint, rate, self.ledger, len(self.workers))
         known = rules, self.clock, self.failures, self.cluster, len(self.workers)
         return Interruptions(
             *known,

@@ -17,7 +17,7 @@ from varsim.cluster.placement import (
 )
 from varsim.cluster.replicas import full_slots
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues, queue_columns
-from varsim.cluster.saving import ServerSaver
+from varsim.cluster.saving import Saver
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived, Content
 from varsim.cluster.updating import Updater
@@ -74,7 +74,7 @@ class ParameterServer(GradientExchange[Gradient]):
             finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]
         self.trained = job.trained
-        self._saver = job.saver if isinstance(job.saver, ServerSaver) else None
+        self._saver = job.saver
         self._number = len(self.trained)
         self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self._parameters: Parameters | None = None
@@ -219,7 +219,7 @@ class ParameterServer(GradientExchange[Gradient]):
             gradient.given_up = True
             self._ledger.ended(gradient, self._clock.time)
 
-    def _serve(self, saver: ServerSaver) -> None:
+    def _serve(self, saver: Saver) -> None:
         """Have the variables saved, and as they were saved last."""
         first, network, cluster = self.variables[0], self._job.network, self._job.cluster
         each = 1 + full_slots(first.states[0], first.values[0]) + (self.averages is not None)
