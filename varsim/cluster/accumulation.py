@@ -47,7 +47,8 @@ class Accumulation:
     ) -> None:
         self._clock, self._ledger, self._exchange = job.clock, job.ledger, exchange
         self._number = number
-        self._threshold = END_OF_TIME if drop is None else round(drop.threshold * 1e9)
+        # In ns: some time, so that one micro-batch at least is computed.
+        self._threshold = END_OF_TIME if drop is None else max(1, round(drop.threshold * 1e9))
         job.gradients.accumulate(number)
 
     def compute(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:

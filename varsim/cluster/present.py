@@ -60,9 +60,8 @@ class PresentReplicas(MirroredReplicas):
         step = self._steps[rank]
         update = self._updates[step]
         if update.parameters is None:
-            variables = job.trained if any(update.gradients) else ()
             update.mean = job.gradients.means_of_workers(
-                update.gradients, variables, of_all=self._of_all
+                update.gradients, job.trained, of_all=self._of_all
             )
         for variable, mean in zip(self._trained, update.mean, strict=False):
             variable.apply(rank, mean)

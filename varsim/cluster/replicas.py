@@ -122,8 +122,6 @@ class MirroredReplicas:
     def _mean(self, this: _Round) -> list[Value]:
         assert len(this.gradients) == len(self._steps)
         workers, job = self._in_order(this), self._job
-        if not any(workers):
-            return []
         return job.gradients.means_of_workers(workers, job.trained, of_all=self._of_all)
 
     def _in_order(self, this: _Round) -> list[Sequence[Gradient]]:

@@ -198,10 +198,10 @@ class Gradients:
         """The means of what workers have added up, each of some of its micro-batches.
 
         Each sends its sum divided by the number that there are, rounded if gradients are; these are
-        added in the given order. The mean is over the micro-batches computed, or `of_all`; one at
-        least is.
+        added in the given order. The mean is over the micro-batches computed, one at least of each
+        worker, or `of_all`.
         """
-        if self._micro_batches == 1 and all(workers):
+        if self._micro_batches == 1:
             return self.means([gradient for (gradient,) in workers], variables)
         computed = [gradient for own in workers for gradient in own]
         new = [gradient for gradient in computed if gradient.stack is None]
@@ -216,11 +216,10 @@ class Gradients:
         ]
 
     def _sums(self, workers: Sequence[Sequence[Gradient]], variable: int) -> list[Value]:
-        """What each worker that has anything sends of one variable."""
+        """What each worker sends of one variable."""
         sums = [
             _scaled(_sum([self.value(gradient, variable) for gradient in own]), self._micro_batches)
             for own in workers
-            if own
         ]
         if self._precision is not None and self._micro_batches > 1:
             sums = [_rounded(value, self._precision) for value in sums]
