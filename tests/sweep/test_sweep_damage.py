@@ -1,4 +1,4 @@
-"""Damaged files of a sweep: what is unreadable is made again and counted, nothing wrong is used."""
+"""Files of a sweep that cannot be read: set aside, told in a line, and their runs made again."""
 
 import shutil
 import sqlite3
@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.damage import damage
-from tests.seams import app as cli
+import varsim as package
 from tests.sweep.sweeping import SWEPT
+from varsim.cli import app as cli
 from varsim.study.sweep.case import Finished
-from varsim.study.sweep.store import STORE, Store
+from varsim.study.sweep.runs_file import STORE
+from varsim.study.sweep.store import Store
 
 RUNS = 40
+UNREADABLE = "runs.sqlite.unreadable"
 
 
 def varsim(*arguments: object) -> Result:
@@ -43,76 +45,76 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_of_damaged_stores_every_run_that_is_given_is_right(
-    kept: Path, tmp_path: Path, count: int
-) -> None:
-    expected = {str(a_run(number)) for number in range(RUNS)}
-    told = 0
-    for seed in range(count):
-        directory = tmp_path / str(seed)
-        shutil.copytree(kept, directory)
-        damage(directory / STORE, seed)
-        before = (directory / STORE).read_bytes()
-        try:
-            with Store(directory) as store:
-                found = {str(run) for run in store.runs()}
-                assert found <= expected, seed
-                assert store.count() == len(found)
-                if store.damage is None:
-                    assert found == expected, seed
-                    continue
-                told += 1
-                if store.damage.lost is not None:
-                    assert store.damage.lost == RUNS - len(found), seed
-                store.add([a_run(RUNS)])
-            with Store(directory) as store:
-                assert (store.count(), store.damage) == (len(found) + 1, None), seed
-        except OSError as error:
-            refused = str(error)
-        else:
-            continue
-        assert "is not a file of runs of varsim; it is left alone" in refused, seed
-        assert (directory / STORE).read_bytes() == before
-    assert told > count / 2
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
 
 
-def test_one_flipped_bit_of_a_number_loses_one_run(kept: Path, tmp_path: Path) -> None:
-    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    content = (tmp_path / STORE).read_bytes()
-    assert content.count(b"0.14285714285714285") == 1
-    (tmp_path / STORE).write_bytes(content.replace(b"0.14285714285714285", b"0.15285714285714285"))
+def without_a_page(content: bytes) -> bytes:
+    return content[:4096] + bytes(4096) + content[8192:]
+
+
+def without_a_head(content: bytes) -> bytes:
+    return bytes(100) + content[100:]
+
+
+def garbled(content: bytes) -> bytes:
+    assert b'{"examples_per_s"' in content
+    return content.replace(b'{"examples_per_s"', b'\xff"examples_per_s"')
+
+
+def of_somebody_else(_: bytes) -> bytes:
+    return b"mine"
+
+
+@pytest.mark.parametrize("harm", [cut, without_a_page, without_a_head, garbled, of_somebody_else])
+def test_what_cannot_be_read_is_set_aside(kept: Path, tmp_path: Path, harm: object) -> None:
+    assert callable(harm)
+    content = harm((kept / STORE).read_bytes())
+    (tmp_path / STORE).write_bytes(content)
+    (tmp_path / UNREADABLE).write_text("of an earlier time")
     with Store(tmp_path) as store:
-        assert store.damage is not None
-        assert store.damage.told("made again") == (
-            f"1 run in {tmp_path / STORE} was unreadable and is made again; the damaged file is "
-            "kept as runs.sqlite.damaged"
+        assert store.aside == tmp_path / f"{UNREADABLE}2"
+        assert store.count() == 0
+        assert store.told("made again") == (
+            f"the runs in {tmp_path / STORE} cannot be read (damaged, or of another version) and "
+            f"are made again; the file is kept as {UNREADABLE}2"
         )
-        assert store.count() == RUNS - 1
-    assert (tmp_path / "runs.sqlite.damaged").read_bytes().count(b"0.15285714285714285") == 1
+        store.add([a_run(1)])
+    assert (tmp_path / f"{UNREADABLE}2").read_bytes() == content
+    with Store(tmp_path) as store:
+        assert (store.aside, store.count()) == (None, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.product
-def test_a_sweep_makes_unreadable_runs_again_and_counts_them(swept: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(swept / "out", out)
-    expected = (out / "results.csv").read_bytes()
-    with sqlite3.connect(out / STORE) as base:
-        base.execute("UPDATE runs SET measured = replace(measured, '1', '2') WHERE replication = 1")
+@pytest.mark.parametrize("version", [0, 77])
+def test_runs_of_another_version_are_set_aside(kept: Path, tmp_path: Path, version: int) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    with sqlite3.connect(tmp_path / STORE) as base:
+        base.execute(f"PRAGMA user_version = {version}")
     base.close()
-    again = varsim("sweep", swept / "tiny.yaml", "--out", out)
-    assert again.exit_code == 0
-    lost, rest = again.stderr.split(" ", 2)[1:]
-    assert int(lost) >= 6
-    assert rest.startswith(f"runs in {out / STORE} were unreadable and are made again; ")
-    assert (out / "results.csv").read_bytes() == expected
-    assert "unreadable" not in varsim("sweep", swept / "tiny.yaml", "--out", out).stderr
+    with Store(tmp_path) as store:
+        assert store.count() == 0
+        store.add([a_run(1)])
+    assert {path.name for path in tmp_path.iterdir()} == {STORE, UNREADABLE}
+
+
+def test_a_file_that_another_program_holds_is_not_set_aside(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr("varsim.study.sweep.store._PATIENCE", 0.0)
+    holder = sqlite3.connect(tmp_path / STORE, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(OSError, match=r"runs\.sqlite: database is locked"), Store(tmp_path):
+        pass
+    holder.close()
+    with Store(tmp_path) as store:
+        assert (store.aside, store.count()) == (None, RUNS)
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "interrupted"])
-def test_an_emptied_store_is_made_again(swept: Path, tmp_path: Path, ended: bool) -> None:
-    """As a machine that loses its power may leave it."""
+def test_a_sweep_makes_unreadable_runs_again_and_says_so(
+    swept: Path, tmp_path: Path, ended: bool
+) -> None:
     out = tmp_path / "out"
     shutil.copytree(swept / "out", out)
     expected = (out / "results.csv").read_bytes()
@@ -120,14 +122,31 @@ def test_an_emptied_store_is_made_again(swept: Path, tmp_path: Path, ended: bool
         for path in out.iterdir():
             if path.name not in (STORE, "sweep.yaml"):
                 path.unlink()
-    (out / STORE).write_bytes(b"")
+    (out / STORE).write_bytes(cut((out / STORE).read_bytes()))
     again = varsim("sweep", swept / "tiny.yaml", "--out", out)
     assert again.exit_code == 0, again.stderr
     assert (
-        f"varsim: some runs in {out / STORE} were unreadable and are made again; the damaged file "
-        "is kept as runs.sqlite.damaged\n"
+        f"varsim: the runs in {out / STORE} cannot be read (damaged, or of another version) and "
+        f"are made again; the file is kept as {UNREADABLE}\n"
     ) in again.stderr
     assert (out / "results.csv").read_bytes() == expected
+    assert "cannot be read" not in varsim("sweep", swept / "tiny.yaml", "--out", out).stderr
+
+
+def test_in_python_it_is_a_warning(swept: Path, tmp_path: Path) -> None:
+    (tmp_path / STORE).write_text("no database")
+    with pytest.warns(UserWarning, match="cannot be read"):
+        package.sweep(swept / "tiny.yaml", directory=tmp_path)
+
+
+def test_a_store_that_was_not_begun_is_one(swept: Path, tmp_path: Path) -> None:
+    """As a machine that loses its power, or a process that is killed, may leave it."""
+    for name in (STORE, f"{STORE}-journal", "sweep.yaml"):
+        (tmp_path / name).touch()
+    done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "results.csv").read_bytes() == (swept / "out/results.csv").read_bytes()
+    assert "cannot be read" not in done.stderr
 
 
 def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_path: Path) -> None:
@@ -138,49 +157,15 @@ def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_pat
     assert "are left alone" in done.stderr
 
 
-def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_somebody_else_is_left_alone(swept: Path, tmp_path: Path) -> None:
     theirs = sqlite3.connect(tmp_path / STORE)
     theirs.execute("CREATE TABLE accounts (name TEXT)")
     theirs.commit()
     theirs.close()
     before = (tmp_path / STORE).read_bytes()
-    with pytest.raises(OSError, match="is not a file of runs of varsim"), Store(tmp_path):
-        pass
+    done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
+    assert (done.exit_code, "are left alone" in done.stderr) == (2, True)
+    done = varsim("merge", swept / "tiny.yaml", tmp_path, "--out", tmp_path / "merged")
+    assert (done.exit_code, "holds no runs of a sweep" in done.stderr) == (2, True)
     assert (tmp_path / STORE).read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [STORE]
-
-
-def test_a_log_without_its_database_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "runs.sqlite-wal").write_text("mine")
-    with pytest.raises(OSError, match=r"runs\.sqlite-wal belongs to a database"), Store(tmp_path):
-        pass
-    assert (tmp_path / "runs.sqlite-wal").read_text() == "mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["runs.sqlite-wal"]
-
-
-def test_runs_of_an_earlier_version_are_kept_apart(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / STORE)
-    old.execute("CREATE TABLE about (format TEXT NOT NULL)")
-    old.execute("INSERT INTO about VALUES ('varsim sweep 1')")
-    old.execute("CREATE TABLE runs (key TEXT NOT NULL)")
-    old.execute("INSERT INTO runs VALUES ('a'), ('b')")
-    old.commit()
-    old.close()
-    before = (tmp_path / STORE).read_bytes()
-    with Store(tmp_path) as store:
-        assert store.count() == 0
-        assert store.damage is not None
-        assert store.damage.told("made again").startswith(
-            f"2 runs in {tmp_path / STORE} were made by an earlier varsim, with other answers, and "
-        )
-    assert (tmp_path / "runs.sqlite.old").read_bytes() == before
-
-
-def test_a_store_of_a_later_version_is_refused(kept: Path, tmp_path: Path) -> None:
-    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    with sqlite3.connect(tmp_path / STORE) as base:
-        base.execute("DROP TABLE about")
-        base.execute("CREATE TABLE about AS SELECT 'varsim sweep 77' AS format")
-    base.close()
-    with pytest.raises(OSError, match="by a later version of varsim"), Store(tmp_path):
-        pass

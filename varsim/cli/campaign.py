@@ -68,8 +68,8 @@ def opened(directory: Path, then: str) -> Iterator["Store"]:
     from varsim.study.sweep.store import Store
 
     with Store(directory) as store:
-        if store.damage is not None:
-            complain(f"varsim: {store.damage.told(then)}")
+        if store.aside is not None:
+            complain(f"varsim: {store.told(then)}")
         yield store
 
 

@@ -174,13 +174,13 @@ def merge(
     """
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.runs_file import STORE
+    from varsim.study.sweep.runs_file import STORE, is_runs_file
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
     experiment = _experiment(asked, tuple(strategy))
     for part in parts:
-        if not (part / STORE).is_file():
+        if not is_runs_file(part / STORE):
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
     directory = claim(file, out, "sweep", asked)
     keys = {case.key for case in experiment.distinct}

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias
+from warnings import warn
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
@@ -407,7 +408,10 @@ def _kept(directory: Path | None) -> "Iterator[Store]":
     with ExitStack() as stack:
         if directory is None:
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="varsim-")))
-        yield stack.enter_context(Store(directory))
+        store = stack.enter_context(Store(directory))
+        if store.aside is not None:
+            warn(store.told("made again"), stacklevel=2)
+        yield store
 
 
 def _watched(progress: Progress | None) -> "Watcher":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.study.sweep.runs_file import STORE, is_emptied, is_runs_file
+from varsim.study.sweep.runs_file import STORE, is_runs_file
 
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
@@ -67,13 +67,11 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
         "cost step crossover",
     ),
     "sweep": _with_plots(
-        "report.html sweep.yaml results.json results.csv runs.sqlite "
-        "runs.sqlite-wal runs.sqlite-shm runs.sqlite-journal",
+        "report.html sweep.yaml results.json results.csv runs.sqlite runs.sqlite-journal",
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),
     "plan": _with_plots(
-        "report.html plan.yaml plan.json plan.md cells.csv runs.sqlite runs.sqlite-wal "
-        "runs.sqlite-shm runs.sqlite-journal",
+        "report.html plan.yaml plan.json plan.md cells.csv runs.sqlite runs.sqlite-journal",
         "pareto",
     ),
     "why": _with_plots("why.html why.md why.json", "why"),
@@ -144,7 +142,7 @@ def check_target(directory: Path, *kinds: Kind) -> None:
 def kinds_of(directory: Path) -> list[Kind]:
     """What kinds of results a directory holds; several only where somebody put them together."""
     found: list[Kind] = [kind for kind in FACTS if facts_in(directory, kind) is not None]
-    if is_runs_file(directory / STORE) or _lost_its_runs(directory):  # under way, or interrupted
+    if is_runs_file(directory / STORE) or _just_began(directory):  # under way, or interrupted
         began: Kind = "sweep" if (directory / "sweep.yaml").exists() else "plan"
         found += [began] if began not in found and not {"sweep", "plan"} & set(found) else []
     heads = [_head(directory / name) for name in ("index.md", "measured.md")]
@@ -241,14 +239,11 @@ def _in_the_way(target: Path) -> Path | None:
     return previous if not previous.is_dir() or any(previous.iterdir()) else None
 
 
-def _lost_its_runs(directory: Path) -> bool:
-    """Whether nothing lies there but what a sweep or plan begins with, its runs emptied."""
-    began = {
-        STORE,
-        *(f"{STORE}-{ending}" for ending in ("wal", "shm", "journal")),
-        "sweep.yaml",
-    }
-    return is_emptied(directory / STORE) and all(one.name in began for one in directory.iterdir())
+def _just_began(directory: Path) -> bool:
+    """Whether nothing lies there but what a sweep or plan begins with, its runs still empty."""
+    runs, began = directory / STORE, {STORE, f"{STORE}-journal", "sweep.yaml"}
+    empty = runs.is_file() and runs.stat().st_size == 0
+    return empty and all(one.name in began for one in directory.iterdir())
 
 
 def _head(path: Path) -> bytes:

@@ -168,8 +168,7 @@ def carry_out(
     queue = _Queue(books, todo)
     running: dict[Future[list[Finished]], list[Task]] = {}
 
-    def note(finished: Iterable[Finished]) -> None:
-        finished = list(finished)
+    def note(finished: Sequence[Finished]) -> None:
         store.add(finished)
         for run in finished:
             queue.add(books.enter(run))
@@ -178,6 +177,8 @@ def carry_out(
 
     while queue or running:
         suspects: list[Task] = []
+        finished: list[Finished] = []
+        gone = False
         while queue and len(running) < backend.window:
             tasks = queue.take(backend.jobs)
             try:
@@ -189,11 +190,14 @@ def carry_out(
         for future in done:
             tasks = running.pop(future)
             try:
-                note(future.result())
+                finished += future.result()
             except backend.deaths:
                 suspects += tasks
             except CancelledError:
-                raise OSError("the cluster that makes the runs is gone") from None
+                gone = True
+        note(finished)
+        if gone:
+            raise OSError("the cluster that makes the runs is gone")
         if suspects:
             suspects += [task for tasks in running.values() for task in tasks]
             running.clear()
@@ -201,7 +205,7 @@ def carry_out(
 
 
 def _clear(
-    suspects: Sequence[Task], backend: Backend, note: Callable[[Iterable[Finished]], None]
+    suspects: Sequence[Task], backend: Backend, note: Callable[[Sequence[Finished]], None]
 ) -> None:
     """A process died: try what was under way one by one, and mark the run at which it does again.
 
