@@ -11,11 +11,14 @@ import pytest
 import varsim as package
 from tests.extending import ALL, SCENARIO, python, varsim
 from tests.seams import STRATEGIES
+from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
+from varsim.cluster.job import Job
 from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
+from varsim.strategies.k_batch_sync import KBatchSync
 from varsim.strategies.none import NoSynchronization
 from varsim.study.sweep.case import case_of
 from varsim.values.distribution import Constant
@@ -50,6 +53,17 @@ class Nameless(NoSynchronization):
     """Of two kinds."""
 
     kind: Literal["one", "other"] = "one"
+
+
+class WithAClerk(KBatchSync):
+    """As K-batch-sync, with a second process on each worker."""
+
+    kind: Literal["with_a_clerk"] = "with_a_clerk"
+
+    def start(self, job: Job) -> None:
+        super().start(job)
+        for worker in job.workers:
+            job.start_on(worker, job.clock.sleep_until, END_OF_TIME, role="clerk")
 
 
 class Partial(Strategy):
@@ -127,6 +141,15 @@ class TestRegister:
         with pytest.raises(ValueError, match=why):
             package.register(thing)
 
+    def test_a_step_that_is_over_ends_the_work_and_not_the_clerk(self) -> None:
+        package.register(WithAClerk)
+        dropped = []
+        for kind in ("with_a_clerk", "k_batch_sync"):
+            given = text(f"{{kind: {kind}, k: 1}}", constant="exponential", value="mean")
+            table = package.load(given).run().summary
+            dropped.append(table.query("metric == 'gradients_dropped'")["mean"].item())
+        assert dropped[0] == dropped[1] > 0
+
     def test_what_belongs_to_no_table(self) -> None:
         for thing in (3, Choice, "waiting"):
             with pytest.raises(TypeError, match="register takes a class of strategies"):
@@ -173,6 +196,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 import varsim
+from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives import ring
 from varsim.report.files.save import save
 from varsim.strategies.none import NoSynchronization

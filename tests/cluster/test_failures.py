@@ -1,5 +1,6 @@
 """Processes that end and begin again: what is left of the clock, the worker and its gradient."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,6 +48,21 @@ class TestClock:
         clock.run_until_stopped()
 
         assert seen == sorted(range(20), key=lambda name: name % 3)
+
+    def test_taking_back_a_pause_looks_at_nothing_else(self) -> None:
+        # Or a step that calls off all workers would cost their number squared.
+        class Unseen(list[Any]):
+            def __iter__(self) -> Any:
+                raise AssertionError("all that is to happen was looked through")
+
+        clock = Clock()
+        clock.heap = Unseen()
+        sleepers = [clock.process(clock.sleep_until(100)) for _ in range(50)]
+        for sleeper in sleepers:
+            clock.call_at(5, partial(clock.end, sleeper, Killed()))
+        clock.run_until_stopped()
+
+        assert clock.time == 5
 
     @pytest.mark.parametrize("how", [Killed, Stopped])
     def test_a_process_may_tidy_up(self, how: type[Ended]) -> None:

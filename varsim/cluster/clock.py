@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
 from types import MethodType
 from typing import Any, Final, TypeAlias, TypeVar
@@ -77,6 +77,7 @@ class Clock(simpy.Environment):
         # When something happens (ns), its priority and sequence number, and what then happens.
         self.heap: list[tuple[int, int, int, Callable[[], object]]] = []
         self.numbers: Iterator[int] = count()
+        self._void: set[int] = set()  # numbers of what is on the heap and is not to happen
 
     @uncollected()
     def run_until_stopped(self) -> None:
@@ -85,22 +86,33 @@ class Clock(simpy.Environment):
         The loop of simpy's `run` and `step` in one, which saves two calls an event; an error ends
         it at once.
         """
-        heap = self.heap
+        heap, void = self.heap, self._void
         while True:  # Python 3.11 makes such a loop fast, and none with a condition here
             if self.stopped or not heap:
                 break
-            self.time, _, _, happen = heappop(heap)
+            time, _, number, happen = heappop(heap)
+            if void and number in void:
+                void.remove(number)
+                continue
+            self.time = time
             happen()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left to happen."""
-        return not self.heap
+        return not self._next()
+
+    @property
+    def ahead(self) -> Iterator[tuple[int, Callable[[], object]]]:
+        """All that is to happen, in no order: its priority, and what then happens."""
+        void = self._void
+        return ((what[1], what[3]) for what in self.heap if what[2] not in void)
 
     @property
     def more_now(self) -> bool:
         """Whether something else is to happen at this moment."""
-        return bool(self.heap) and self.heap[0][0] == self.time
+        heap = self._next()
+        return bool(heap) and heap[0][0] == self.time
 
     def stop(self) -> None:
         """End the run: no further event is served."""
@@ -183,7 +195,7 @@ class Clock(simpy.Environment):
 
     def withdraw(self, event: Event) -> None:
         """Let an event that was triggered not happen after all: it can be used again."""
-        self._unschedule(event)
+        self._void.update(entry[2] for entry in self.heap if _is_of(entry[3], event))
         event._value = PENDING
 
     def _leave(self, process: "Process") -> None:
@@ -193,13 +205,14 @@ class Clock(simpy.Environment):
             assert awaited.callbacks is not None, "a process cannot be ended while it acts"
             awaited.callbacks.remove(process.resume)
         else:
-            self._unschedule(process)
+            self._void.add(process.number)
 
-    def _unschedule(self, event: Event) -> None:
-        """Take an event off the heap; the order of all others stays. Costs a look at all."""
-        heap = self.heap
-        heap[:] = [entry for entry in heap if getattr(entry[3], "__self__", None) is not event]
-        heapify(heap)
+    def _next(self) -> list[tuple[int, int, int, Callable[[], object]]]:
+        """The heap, with something on top that is to happen."""
+        heap, void = self.heap, self._void
+        while heap and heap[0][2] in void:
+            void.remove(heappop(heap)[2])
+        return heap
 
     @property
     def heap_events(self) -> int:
@@ -213,7 +226,7 @@ class Process(Event):
     simpy's, but that to sleep until some moment takes no event of its own.
     """
 
-    __slots__ = ("_clock", "activity", "awaited", "resume")  # beside what is of simpy's
+    __slots__ = ("_clock", "activity", "awaited", "number", "resume")  # beside what is of simpy's
 
     def __init__(self, clock: Clock, activity: Activity[Any]) -> None:
         super().__init__(clock)
@@ -221,7 +234,8 @@ class Process(Event):
         self.awaited: Event | int = clock.time  # what it waits for, or until when it sleeps
         self._clock = clock
         self.resume: Callable[..., None] = self.go_on  # the same object each time
-        clock.call_at(clock.time, self.resume, URGENT)
+        self.number = next(clock.numbers)  # on the heap, while it sleeps
+        heappush(clock.heap, (clock.time, URGENT, self.number, self.resume))
 
     @property
     def is_alive(self) -> bool:
@@ -243,13 +257,18 @@ class Process(Event):
             return
         if isinstance(awaited, int):
             clock = self._clock
-            heappush(clock.heap, (awaited, NORMAL, next(clock.numbers), self.resume))
+            self.number = number = next(clock.numbers)
+            heappush(clock.heap, (awaited, NORMAL, number, self.resume))
         elif awaited.callbacks is None:  # it has happened already
             self.go_on(awaited)
             return
         else:
             awaited.callbacks.append(self.resume)
         self.awaited = awaited
+
+
+def _is_of(function: Callable[[], object], event: Event) -> bool:
+    return getattr(function, "__self__", None) is event
 
 
 def _happen(event: Event) -> None:

@@ -156,8 +156,8 @@ class Failures:
             gradient.open = 0
             self._ledger.ended(gradient, self._clock.time)
             gradient.given_up = True
-        (one,) = self._processes[worker.rank]
-        self._clock.interrupt(one.process, reason)
+        (replica,) = (one for one in self._processes[worker.rank] if not one.role)
+        self._clock.interrupt(replica.process, reason)
 
     def roles(self) -> list[tuple[str, object]]:
         """What runs besides replicas: its name and what it waits for."""
@@ -231,10 +231,8 @@ class Failures:
 
     def _latest(self, worker: Worker) -> Gradient | None:
         """The worker's latest gradient, unless all of it has been applied or dropped."""
-        for gradient in reversed(self._ledger.in_flight):
-            if gradient.worker == worker.rank:
-                return gradient if gradient.iteration == worker.iteration else None
-        return None
+        gradient = worker.latest
+        return gradient if gradient in self._ledger.in_flight else None
 
     def _doing(self, worker: Worker) -> str:
         """What a worker is at now, in words."""

@@ -96,8 +96,7 @@ class Interruptions:
     def alone(self) -> bool:
         """Whether nothing but further failures is left to happen: the run stands still."""
         return not self._away and all(
-            priority == LAST or happen == self._strike
-            for _, priority, _, happen in self._clock.heap
+            priority == LAST or happen == self._strike for priority, happen in self._clock.ahead
         )
 
     def _arm(self) -> None:

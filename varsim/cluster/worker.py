@@ -38,6 +38,7 @@ class Worker:
 
     __slots__ = (
         "_batches",
+        "_before",
         "_clock",
         "_code",
         "_compute_times",
@@ -50,6 +51,7 @@ class Worker:
         "_usual",
         "_windows",
         "iteration",
+        "latest",
         "place",
         "rank",
         "reads_ahead",
@@ -76,6 +78,8 @@ class Worker:
         self.ready_at = 0
         self.restarts = 0
         self.waits_for: object = None
+        self.latest: Gradient | None = None  # that it has begun
+        self._before: Gradient | None = None  # the one before it
         self.reads_ahead = True  # what is read is for the next gradient
         self._compute_times = compute_times
         self._windows = self._usual = windows
@@ -102,6 +106,7 @@ class Worker:
         self._code = code = self._code + _NEXT
         gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
         self._since = self.ready_at = end
         self._spans += (end, code)  # Phase.COMPUTE is 0
         yield end
@@ -126,6 +131,7 @@ class Worker:
         self._code += _NEXT
         gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
         self._since = self.ready_at = end
         self._spans += (end, self._code)
         return gradient, moments
@@ -141,6 +147,7 @@ class Worker:
         batch = next(self._batches)
         gradient = Gradient(self.rank, self.iteration, None, batch, start, END_OF_TIME)
         self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
         return gradient, next(self._compute_times)
 
     def update_copy(self, share: float = 1.0) -> Activity[None]:
@@ -226,6 +233,7 @@ class Worker:
         assert isinstance(self._compute_times, _Draws)
         assert isinstance(self._batches, _Draws)
         del self._in_flight[gradient]
+        self.latest = self._before
         gradient.open = 0
         self.iteration -= 1
         self._code -= _NEXT
