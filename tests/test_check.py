@@ -312,6 +312,8 @@ class TestCommand:
         begun = done.stdout[done.stdout.index("How a run") :].splitlines()
         assert begun.pop(6).endswith("mirrored all-reduce (on_write) 1.21 times as fast.")
         assert begun.pop(6) == ""
+        assert begun.pop(6).startswith("Gradients are pushed to servers after the backward pass")
+        assert begun.pop(6) == ""
         assert begun == [
             "How a run of each begins, times only:",
             "  mirrored all-reduce (on_write)  303 ms a step (mean of 18 updates): barrier 43 %, "

@@ -74,7 +74,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
         write_prose(line, 4)
-    for said in (*memory(scenario, always=True), *of_check(scenario), *cautions(scenario)):
+    for said in (*memory(scenario, always=True), *of_check(scenario, begun), *cautions(scenario)):
         write_prose(f"\n{said}")
     if guessed(scenario):
         write_prose(bounds(scenario))

@@ -14,7 +14,7 @@ from varsim.report.words.caution import cautions
 from varsim.report.words.chain import chain
 from varsim.report.words.memory import misfit
 from varsim.report.words.names import title
-from varsim.report.words.unsaid import without_overlap
+from varsim.report.words.unsaid import pushed_at_the_end, without_overlap
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -147,10 +147,12 @@ def notes(why: "Why") -> list[str]:
     )
     large = filter(None, [misfit(why.scenario)])
     told = [words.looked_at(why), *large]
-    moving = (account for account in why.accounts if not account.stuck)
+    moving = [account for account in why.accounts if not account.stuck]
     gains = {account.label: account.gain("overlap") for account in moving}
     faster = {label: one.speedup.mean for label, one in gains.items() if one is not None}
-    return [first, *told, *without_overlap(why.scenario, faster), *cautions(why.scenario)]
+    sent = {account.label: account.shares.get("write", 0.0) for account in moving}
+    unsaid = (*without_overlap(why.scenario, faster), *pushed_at_the_end(why.scenario, sent))
+    return [first, *told, *unsaid, *cautions(why.scenario)]
 
 
 def parts(accounts: "list[Account]") -> Table:

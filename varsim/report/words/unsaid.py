@@ -1,6 +1,6 @@
 """Remarks on what a scenario leaves unsaid, where that matters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
@@ -13,11 +13,13 @@ from varsim.study.unsaid import (
     optimizer_gains,
     optimizer_time,
     overlap_gains,
+    pushed_late,
     sigma_gains,
 )
 from varsim.units import format_seconds
 
 if TYPE_CHECKING:
+    from varsim.study.beginning import Beginning
     from varsim.study.result import Result
 
 # Overlap is worth a word from so much more throughput on, what is a guess from so much less.
@@ -44,6 +46,25 @@ def without_overlap(scenario: Scenario, gains: Mapping[str, float]) -> Iterator[
         )
 
 
+def pushed_at_the_end(scenario: Scenario, sent: Mapping[str, float]) -> Iterator[str]:
+    """Whose gradients are pushed to servers after the backward pass, by these shares of the time.
+
+    Nothing where a strategy beside them shows what it changes.
+    """
+    if any(one.overlaps and not one.updates_copies for one in scenario.strategies):
+        return
+    late = [one for one in pushed_late(scenario) if sent.get(one.label, 0.0) > _MATTERS]
+    if late:
+        first, *others = [(percent(sent[one.label]), one.mention) for one in late]
+        said = [f"{first[0]} of workers' time in {first[1]}"]
+        said += [f"{share} in {who}" for share, who in others]
+        yield (
+            "Gradients are pushed to servers after the backward pass, which takes "
+            f"{joined(said)}; overlap: true (in strategies) pushes them layer by layer during it, "
+            "as MXNet does: try what that changes."
+        )
+
+
 def of_run(result: "Result") -> Iterator[str]:
     """The same of a run, by short ones; only where workers sent for long enough to gain by it."""
     sent = {name: result.estimate(name, "share_write").mean for name in result.compared}
@@ -52,11 +73,14 @@ def of_run(result: "Result") -> Iterator[str]:
         yield from without_overlap(
             result.scenario, {name: gain for name, gain in gains.items() if name in sent}
         )
+    yield from pushed_at_the_end(result.scenario, sent)
 
 
-def of_check(scenario: Scenario) -> Iterator[str]:
-    """All that is unsaid and matters."""
+def of_check(scenario: Scenario, begun: Sequence["Beginning"]) -> Iterator[str]:
+    """All that is unsaid and matters, of a scenario that begins so."""
     yield from without_overlap(scenario, overlap_gains(scenario))
+    sent = {one.strategy.label: one.shares.get("write", 0.0) for one in begun}
+    yield from pushed_at_the_end(scenario, sent)
     spread = sigma_gains(scenario)
     hit = [
         label

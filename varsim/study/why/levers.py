@@ -160,17 +160,25 @@ def _instant_compute(scenario: Scenario) -> Scenario | None:
 
 def overlapped(scenario: Scenario) -> Scenario | None:
     """With gradients all-reduced in the backward pass; None where they are, or cannot be."""
-    strategy, cluster = scenario.strategies[0], scenario.cluster
-    if not _can_overlap(strategy) or strategy.workers(cluster) == 1:
+    strategy = scenario.strategies[0]
+    if not _can_overlap(strategy) or strategy.workers(scenario.cluster) == 1:
+        return None
+    changed = with_overlap(scenario, strategy)
+    return None if changed is None else scenario.model_copy(update={"strategies": (changed,)})
+
+
+def with_overlap(scenario: Scenario, strategy: Strategy) -> Strategy | None:
+    """One that sends gradients in the backward pass; None where it does, or that is refused."""
+    if "overlap" not in type(strategy).model_fields or strategy.overlaps:
         return None
     try:
         changed = type(strategy).model_validate({**dict(strategy), "overlap": True})
-        changed.check(cluster)
-        changed.check_workload(scenario.workload)
+        changed.check(scenario.cluster_of(strategy))
+        changed.check_workload(scenario.workload_of(strategy))
         changed.check_events((*scenario.events, *in_run(scenario.failures)))
     except ValueError:
         return None
-    return scenario.model_copy(update={"strategies": (changed,)})
+    return changed
 
 
 def _can_overlap(strategy: Strategy) -> bool:
