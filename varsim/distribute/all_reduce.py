@@ -127,9 +127,3 @@ class NcclAllReduce(AllReduce):
             )
         yield from ring_movement(devices, values[:1], parties=1)
         return ring_sum(values)
-
-
-ALGORITHMS: dict[str, type[AllReduce]] = {
-    "hierarchical_copy": HierarchicalCopyAllReduce,
-    "nccl": NcclAllReduce,
-}

@@ -64,12 +64,6 @@ class Recurrence:
         self._latest = Entered(plan, entries, received, ends)
         return ends if agents == 1 else ends.reshape(agents, -1).max(axis=0)
 
-    def copy(self) -> "Recurrence":
-        """The same, to go on apart."""
-        other = Recurrence(self._plan)
-        vars(other).update(vars(self), _sent=dict(self._sent))
-        return other
-
     def turn_to(self, plan: Plan) -> None:
         """From now on for another plan of the same ranks."""
         self._plan = plan

@@ -68,14 +68,6 @@ class Reductions:
         slow = np.rint(computed - (computed - work) / self.pace).astype(np.int64)
         return np.maximum(now, np.where(work >= computed, work, slow))
 
-    def state(self) -> tuple[Recurrence, Slowed]:
-        """What changes with each of them, to go on from again."""
-        return self._recurrence.copy(), self._pace
-
-    def go_on_from(self, state: tuple[Recurrence, Slowed]) -> None:
-        """Go on from a state, as if nothing had come after it."""
-        self._recurrence, self._pace = state
-
     def carried(
         self, bucket: int, entries: Sequence[int | None], end: int, computed: int
     ) -> tuple[list[LinkRow], float]:
