@@ -1,7 +1,6 @@
 """Members of all-reduces who change: the dead are left out, and who comes back is taken in."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 from simpy.events import Event
@@ -9,8 +8,8 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Member, Outcome, Vector
 from varsim.cluster.job import Job
+from varsim.cluster.replicas import received
 from varsim.cluster.trace import Phase
-from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Worker
 
 
@@ -91,15 +90,8 @@ class Quorum:
             served = self._waiting[worker.rank] = Event(self._job.clock)
             worker.waits(Phase.BARRIER, self)
             source: Worker = yield served
-            life = source.restarts
             worker.turns_to(Phase.READ)
-            worker.waits(Phase.READ, f"the model from worker {source.rank}")
-            arrived = Event(self._job.clock)
-            route = self._job.network.route(source.place, worker.place)
-            self._job.network.pass_on(route, self._size, nothing, partial(_happen, arrived))
-            yield arrived
-            worker.goes_on()
-            whole = self._job.failures.running(source.rank) and source.restarts == life
+            whole = yield from received(self._job, source, worker, self._size)
             if not whole:
                 self._leave(worker)
 
@@ -161,7 +153,3 @@ class Quorum:
         if self.members:
             return "the end of an all-reduce, to get the model from a member"
         return "the model, which no running worker has"
-
-
-def _happen(event: Event) -> None:
-    event.succeed()

@@ -346,21 +346,14 @@ class Recovery:
         self._without.add(worker.rank)
         whole = False
         while not whole:
-            arrived = Event(job.clock)
             source = self._source()
             if source is None:
                 worker.waits(Phase.READ, "the model, which no running worker has")
-                self._unserved.append(arrived)
-                yield arrived
+                self._unserved.append(Event(job.clock))
+                yield self._unserved[-1]
                 worker.goes_on()
             else:
-                life = source.restarts
-                worker.waits(Phase.READ, f"the model from worker {source.rank}")
-                route = job.network.route(source.place, worker.place)
-                job.network.pass_on(route, job.workload.size(), nothing, partial(_happen, arrived))
-                yield arrived
-                whole = job.failures.running(source.rank) and source.restarts == life
-                worker.goes_on()
+                whole = yield from received(job, source, worker, job.workload.size())
         self._without.discard(worker.rank)
         unserved, self._unserved = self._unserved, []
         for event in unserved:
@@ -381,6 +374,18 @@ class Recovery:
             if self._job.failures.running(worker.rank) and worker.rank not in self._without:
                 return worker
         return None
+
+
+def received(job: Job, source: Worker, worker: Worker, size: float) -> Activity[bool]:
+    """A worker gets the model, of so many bytes, from another; whether that has lived on."""
+    life = source.restarts
+    worker.waits(Phase.READ, f"the model from worker {source.rank}")
+    arrived = Event(job.clock)
+    route = job.network.route(source.place, worker.place)
+    job.network.pass_on(route, size, nothing, partial(_happen, arrived))
+    yield arrived
+    worker.goes_on()
+    return job.failures.running(source.rank) and source.restarts == life
 
 
 def full_slots(state: State, value: Array) -> int:
