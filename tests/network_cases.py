@@ -8,6 +8,9 @@ from tests.knob_cases import MIRRORED, SERVED, Case, two
 WIRES = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
 INSIDE = {"bandwidth": 4e4, "latency": 1e-4}
 
+# A protocol for short vectors.
+SHORT = {"latency": 1e-4, "payload": 0.9}
+
 # What every kind needs besides.
 NEEDED: dict[str, Case] = {
     "star": {},
@@ -80,6 +83,16 @@ def _of_flows(kind: str, key: str, values: tuple[Any, Any]) -> tuple[Case, Case]
     return two(served(kind, flows=1, flow_bandwidth=2e3), **{f"network__{key}": values})
 
 
+def reduced(kind: str, *protocols: dict[str, float] | None) -> tuple[Case, ...]:
+    """One case for each of these protocols, or for none, in which workers all-reduce."""
+    inside = {"inside_latency": 1e-4} if kind == "nodes" else {}
+    network = {"kind": kind, **WIRES, **NEEDED[kind]}
+    return tuple(
+        {**MIRRORED, "network": network | ({"protocols": ({**inside, **one},)} if one else {})}
+        for one in protocols
+    )
+
+
 def _of_presets(kind: str) -> tuple[Case, Case]:
     case = two(served(kind), workload__model=("resnet50", "resnet50"))[0]
     network = {key: value for key, value in case["network"].items() if key != "bandwidth"}
@@ -97,6 +110,7 @@ def _pairs() -> dict[str, tuple[Case, ...]]:
         found[f"{name}.flows"] = _of_flows(kind, "flows", (1, 2))
         found[f"{name}.flow_bandwidth"] = _of_flows(kind, "flow_bandwidth", (2e3, 3e3))
         found[f"{name}.preset"] = _of_presets(kind)
+        found[f"{name}.protocols"] = reduced(kind, None, SHORT)
     found["Racks.uplink_bandwidth"] = replaced(
         "racks", {"uplink_bandwidth": 1e4}, {"uplink_bandwidth": 2e4}, drop="oversubscription"
     )
@@ -108,6 +122,13 @@ def _pairs() -> dict[str, tuple[Case, ...]]:
     ):
         sides = [{"inside": {**INSIDE, key: value}} for value in values]
         found[f"Inside.{key}"] = replaced("nodes", *sides)
+    for name, kind in (("WireProtocol", "star"), ("NodesProtocol", "nodes")):
+        found[f"{name}.latency"] = reduced(kind, SHORT, {**SHORT, "latency": 2e-4})
+        found[f"{name}.payload"] = reduced(kind, SHORT, {**SHORT, "payload": 0.8})
+    inside = [{**SHORT, "payload": 1.0, "inside_latency": latency} for latency in (0.0, 5e-5)]
+    found["NodesProtocol.inside_latency"] = tuple(
+        {**case, "cluster": {"workers": 2}} for case in reduced("nodes", *inside)
+    )
     presets = [{"inside": {"preset": preset, "latency": 1e-4}} for preset in ("10gbe", "25gbe")]
     resnet = {"workload": {"model": "resnet50"}}
     found["Inside.preset"] = tuple({**case, **resnet} for case in replaced("nodes", *presets))

@@ -140,6 +140,7 @@ class HeldNetwork(Network):
         size: float,
         passed: Callable[[], None],
         arrived: Callable[[], None],
+        sooner: int = 0,
     ) -> None:
         raise AssertionError("no collective is part of a recorded case")
 

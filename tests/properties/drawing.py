@@ -114,7 +114,7 @@ def described(source: random.Random, apart: random.Random) -> Drawn:
 
 
 def _in_common(source: random.Random, outline: _Outline, whole: Drawn) -> None:
-    """Nodes with several cards whose rings go side by side, shards in groups, factors in common."""
+    """Nodes whose rings go side by side, shards in groups, factors in common, protocols."""
     workers, cluster = outline.workers, whole["cluster"]
     sizes = [size for size in range(2, workers) if workers % size == 0]
     if cluster["network"]["kind"] == "nodes" and sizes and source.random() < 0.5:
@@ -129,6 +129,12 @@ def _in_common(source: random.Random, outline: _Outline, whole: Drawn) -> None:
     if source.random() < 0.15:
         spread = source.choice([{"step": 0.3}, {"worker": 0.3}, {"step": 0.2, "worker": 0.1}])
         cluster["compute"] = {"kind": "correlated", "law": cluster["compute"], **spread}
+    network = cluster["network"]
+    reduces = any(declared(one).sends.to == "workers" for one in outline.strategies)
+    if reduces and network["latency"] and source.random() < 0.2:
+        protocol = {"latency": network["latency"] / 4, "payload": source.choice([0.5, 0.92])}
+        inside = {"inside_latency": 0.0} if network["kind"] == "nodes" else {}
+        network["protocols"] = ({**protocol, **inside},)
 
 
 def _some(source: random.Random, share: float, **values: Any) -> Drawn:

@@ -74,7 +74,7 @@ def test_everything_is_drawn() -> None:
         *(f"cluster.{key}" for key in ("server_update", "overheads", "partitioner")),
         *(f"cluster.{key}" for key in ("slow_workers", "optimizer_time", "backward_share")),
         *("network.flows", "network.message_overhead", "network.slow_links"),
-        *("network.efficiency", "network.server_bandwidth"),
+        *("network.efficiency", "network.server_bandwidth", "network.protocols"),
         *("workload.gradient_precision", "workload.round_gradients", "workload.layers"),
         *(f"{kind}.overlap" for kind in ("on_write", "none", "sync_replicas", "backup_workers")),
         *("on_write.bucketing", "on_write.bucket_size", "none.use_locking", "on_read.write_back"),

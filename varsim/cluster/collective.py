@@ -21,7 +21,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.slowdown import Slowed
-from varsim.cluster.topology.base import Place, Topology
+from varsim.cluster.topology.base import Place, Topology, WireProtocol
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Network
 from varsim.cluster.worker import Worker
@@ -313,15 +313,36 @@ class Collective:
 
 
 def planned(cluster: Cluster, workload: Workload, vector: Vector, paths: Paths) -> Round:
-    """A vector's round."""
+    """A vector's round, sent by the protocol by which all would be done first."""
     schedule, size, phase, number_bytes = vector
     overheads, overhead = cluster.overheads, 0
-    plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)
+    adding_rate = None if overheads is None else overheads.reduction
+    plan = Plan(schedule, size, paths, adding_rate)
+    if cluster.network.protocols is not None:
+        others = [_sent_by(protocol, paths) for protocol in cluster.network.protocols]
+        plans = [plan, *(Plan(schedule, size, other, adding_rate) for other in others)]
+        plan = min(plans, key=_time_alone)
     if overheads is not None:
         parameters = math.ceil(size / (number_bytes or workload.bytes_per_parameter))
         seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
         overhead = round(seconds * 1e9)
     return Round(plan, overhead, phase)
+
+
+def _sent_by(protocol: WireProtocol, paths: Paths) -> Paths:
+    """The same paths, over which messages are sent by a protocol."""
+
+    def sent(source: int, target: int) -> Path:
+        path = paths(source, target)
+        sooner = path.network.routing.sooner(path.route, protocol)
+        return path._replace(payload=protocol.payload, sooner=sooner)
+
+    return sent
+
+
+def _time_alone(plan: Plan) -> int:
+    """When the last rank is done (ns) if all enter at 0, on links that carry nothing else."""
+    return max(Recurrence(plan).ends([0] * plan.schedule.ranks))
 
 
 def needs_messages(topology: Topology, plan: Plan) -> bool:

@@ -199,6 +199,11 @@ class Cluster(Model):
         }
         return self.model_copy(update=changes)
 
+    def without_protocols(self) -> "Cluster":
+        """The cluster with nothing said of how workers send to each other in collectives."""
+        network = self.network.model_copy(update={"protocols": None})
+        return self.model_copy(update={"network": network})
+
     def without_overlap(self) -> "Cluster":
         """The cluster with nothing said that matters only within a compute time."""
         return self.model_copy(update={"backward_share": None})
@@ -267,8 +272,15 @@ class ClusterChange(Model):
             )
         return self
 
-    def check(self, *, uses_servers: bool) -> None:
-        """Raise ValueError where something is said of servers that the strategy does not use."""
+    def check(self, *, uses_servers: bool, reduces: bool) -> None:
+        """Raise ValueError where something is said of what the strategy does not do.
+
+        That is to use servers, or to reduce something among workers.
+        """
+        if not reduces and self.network is not None and self.network.protocols is not None:
+            raise ValueError(
+                "on.network.protocols has no effect: the strategy reduces nothing among workers"
+            )
         if uses_servers:
             return
         about_servers = ("parameter_servers", "placement", "partitioner", "servers_on")

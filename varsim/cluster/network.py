@@ -81,7 +81,12 @@ class FirstComeNetwork(Network):
         arrived(last, content)
 
     def pass_on(
-        self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
+        self,
+        route: Route,
+        size: float,
+        passed: Callable[[], None],
+        arrived: Callable[[], None],
+        sooner: int = 0,
     ) -> None:
         if self._banks.any:
             self._banks.use(route)
@@ -101,7 +106,7 @@ class FirstComeNetwork(Network):
             latency += link.latency
         booking = self._bookings.book(route, size, starts)
         self.clock.call_at(end, partial(self._bookings.passed, booking, passed))
-        self.clock.call_at(end + latency, arrived)
+        self.clock.call_at(end + latency - sooner, arrived)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
         batch = super()._batch(messages)

@@ -53,9 +53,10 @@ class ReplicaCluster(Model):
         if self.compute is not None:
             check_no_batch(self.compute)
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
-        if not self.network.plain:
+        if not self.network.plain or self.network.protocols is not None:
             raise ValueError(
-                "network: programs of variables go over a star without message_overhead or flows"
+                "network: programs of variables go over a star without message_overhead, flows or "
+                "protocols"
             )
         return self
 

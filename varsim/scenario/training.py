@@ -70,7 +70,9 @@ class Scenario(ShownAsFile):
         for index, strategy in compress(enumerate(self.strategies), chosen):
             try:
                 if strategy.on is not None:
-                    strategy.on.check(uses_servers=strategy.uses_servers)
+                    strategy.on.check(
+                        uses_servers=strategy.uses_servers, reduces=strategy.sends.to == "workers"
+                    )
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload_of(strategy))
                 strategy.check_events(self.events or in_run(self.failures))
@@ -251,6 +253,8 @@ class Scenario(ShownAsFile):
             workload = workload.model_copy(update={"evaluate_every": None})
         if not any(strategy.looks_at_layers for strategy in strategies):
             cluster, workload = cluster.without_overlap(), workload.without_overlap()
+        if not any(strategy.sends.to == "workers" for strategy in strategies):
+            cluster = cluster.without_protocols()
         if not any(map(reduces_meanwhile, strategies)):
             cluster = cluster.model_copy(update={"overlap_pace": None})
         if all(strategy.sends.what != "gradients" for strategy in strategies):
@@ -348,6 +352,13 @@ class Scenario(ShownAsFile):
                         f"{key} has no effect: none of the strategies overlaps communication with "
                         "the backward pass (overlap: true)"
                     )
+        if self.cluster.network.protocols is not None and not any(
+            strategy.sends.to == "workers" for strategy in self.strategies
+        ):
+            raise ValueError(
+                "cluster.network.protocols has no effect: in none of the strategies do workers "
+                "reduce anything among themselves"
+            )
         if self.cluster.overlap_pace is not None and not any(
             map(reduces_meanwhile, self.strategies)
         ):

@@ -18,21 +18,28 @@ class Path(NamedTuple):
 
     `header`: bytes that each message has besides. On links without latency it is the time that a
     message holds its links whatever its length, the alpha of a model in which a message of n bytes
-    keeps both ports busy for alpha + n beta (Hockney, 1994).
+    keeps both ports busy for alpha + n beta (Hockney, 1994). `payload`: the share of what is sent
+    that is data; `sooner`: by how much less than the latency of its links it takes to arrive (ns).
     """
 
     network: Network
     route: Route
     header: float = 0.0
+    payload: float = 1.0
+    sooner: int = 0
+
+    def sent(self, size: float) -> float:
+        """How many bytes pass the links for `size` bytes of data."""
+        return (size + self.header) / self.payload
 
     def hold(self, size: float) -> int:
         """For how long (ns) a message of `size` bytes keeps the links busy."""
-        return self.network.hold(self.route, size + self.header)
+        return self.network.hold(self.route, self.sent(size))
 
     @property
     def latency(self) -> int:
         """How long (ns) after that it arrives."""
-        return self.network.latency(self.route)
+        return self.network.latency(self.route) - self.sooner
 
 
 # The path from one rank to another.
@@ -74,8 +81,9 @@ class Send(NamedTuple):
 
     The i-th of them, from 0, needs the first `needs + i * needs_more` of all messages that the
     rank is sent, and is itself number `turn + i`, from 0, of those that the target is sent.
-    `size`: bytes with the header. `adding`: how long (ns) the target takes to add it. `plain`: the
-    target is sent nothing by others, and nothing that takes time to be added, of any size.
+    `size`: bytes that pass the links; they arrive `sooner` (ns) than the links' latency says.
+    `adding`: how long (ns) the target takes to add it. `plain`: the target is sent nothing by
+    others, and nothing that takes time to be added, of any size.
     """
 
     times: int
@@ -83,6 +91,7 @@ class Send(NamedTuple):
     network: Network
     route: Route
     size: float
+    sooner: int
     adding: int
     needs: int
     needs_more: int
@@ -203,9 +212,9 @@ class Plan:
                 if one.slack:
                     needs = bisect_left(rounds_of[one.source], done - one.slack)
                 more = int(one.source in targets)
-                network, route, header = self._path(one)
-                size, turn = self._bytes(one) + header, came[one.target]
-                what = (network, route, size, self._adding(one))
+                path, turn = self._path(one), came[one.target]
+                size = path.sent(self._bytes(one))
+                what = (path.network, path.route, size, path.sooner, self._adding(one))
                 row = (*what, needs, more, turn, one.target in plain)
                 sends[one.source].append(Send(rounds, one.target, *row))
             for rank in targets:
@@ -226,8 +235,9 @@ class Plan:
 
     @cached_property
     def messages(self) -> list[tuple[Path, float]]:
-        """Which way each kind of message goes, and its bytes with the header."""
-        return [(self._path(one), self._bytes(one) + self._path(one).header) for one in self._kinds]
+        """Which way each kind of message goes, and the bytes that pass its links."""
+        paths = ((self._path(one), self._bytes(one)) for one in self._kinds)
+        return [(path, path.sent(size)) for path, size in paths]
 
     @cached_property
     def crossings(self) -> Crossings:

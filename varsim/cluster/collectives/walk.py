@@ -142,7 +142,9 @@ class _Member:
                 if self.done is not None:
                     self.done()
             return
-        times, number, network, route, size, adding, needs, more, turn, plain = self._sends[place]
+        times, number, network, route, size, sooner, adding, needs, more, turn, plain = self._sends[
+            place
+        ]
         time = self._time
         if self._here < needs + time * more:
             return
@@ -167,7 +169,7 @@ class _Member:
         if self._slowed is not None:
             late = partial(self._late, self._slowed(), self._clock.time)
             left, arrived = partial(late, left), partial(late, arrived)
-        network.pass_on(route, size, left, arrived)
+        network.pass_on(route, size, left, arrived, sooner)
 
     def _late(self, slowed: Slowed, begun: int, call: Callable[[], None]) -> None:
         """What was begun then is done by its links; call when it is done at the pace it has."""

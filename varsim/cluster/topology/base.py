@@ -86,6 +86,19 @@ class Rate(Model):
         return latency
 
 
+class WireProtocol(Model):
+    """Another way in which collectives can send: sooner there, at less of the rate.
+
+    `latency` takes the place of the network's. `payload`: of what is sent, the rest are flags by
+    which the receiver sees that it is there. NCCL's LL and LL128 are two (src/graph/tuning.cc).
+    """
+
+    latency: Seconds = Field(ge=0)
+    """Time from end to end, besides that of the bytes."""
+    payload: float = Field(gt=0, le=1)
+    """Share of what is sent that is data."""
+
+
 class Topology(Rate, ABC):
     """A network: its links, how they are shared, and what messages cost on them.
 
@@ -94,7 +107,9 @@ class Topology(Rate, ABC):
     other one, none of which gets more than `flow_bandwidth`. A message is on all links of its route
     at once (cut through). `sharing: fair` splits a link evenly between the hosts using it (max-min
     over whole routes); `first_come` serves one message after the other. `slow_links`: workers with
-    slower links.
+    slower links. Of the `protocols` and its own way, what workers reduce or gather is sent in that
+    in which it would be there first if all began together on idle links (NCCL takes the least of
+    its modelled times, too).
     """
 
     # Whose bandwidth it is that is given, in words.
@@ -111,6 +126,18 @@ class Topology(Rate, ABC):
     """Whether messages divide a link (max-min over whole routes) or go one after the other."""
     slow_links: tuple[SlowLink, ...] = ()
     """Workers whose link is slower than the others'."""
+    protocols: tuple[WireProtocol, ...] | None = Field(None, min_length=1)
+    """Other ways in which collectives of workers can send; each time the fastest is taken."""
+
+    @model_validator(mode="after")
+    def _protocols_are_sooner(self) -> Self:
+        for index, protocol in enumerate(self.protocols or ()):
+            if not self.is_sooner(protocol):
+                raise ValueError(
+                    f"protocols[{index}] has no effect: its latency is not below the network's, "
+                    "and more is not sent in less time"
+                )
+        return self
 
     @model_validator(mode="after")
     def _preset_is_of_one_link(self) -> Self:
@@ -179,6 +206,10 @@ class Topology(Rate, ABC):
                 rate /= slow.factor
         return rate
 
+    def is_sooner(self, protocol: WireProtocol) -> bool:
+        """Whether a message arrives sooner anywhere if it is sent by a protocol."""
+        return protocol.latency < self.delay
+
     def check_workers(self, workers: int) -> None:
         """Raise ValueError where so many workers cannot be on it."""
 
@@ -207,7 +238,16 @@ class Topology(Rate, ABC):
             f"worker {link.rank} has 1/{link.factor:g} of that bandwidth"
             for link in self.slow_links
         ]
+        lines += [
+            f"collectives may send with latency {self.latency_of(protocol)}, "
+            f"{protocol.payload:.4g} of the bytes for data"
+            for protocol in self.protocols or ()
+        ]
         return lines
+
+    def latency_of(self, protocol: WireProtocol) -> str:
+        """What a protocol has in place of the network's latency, in words."""
+        return format_seconds(protocol.latency)
 
     def more_lines(self) -> list[str]:
         """What only this kind of network has, in words."""
@@ -281,6 +321,14 @@ class Routing(ABC):
     def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
         """The links from one to another of these places in rings, or trees, side by side."""
         return self.route
+
+    def sooner(self, route: Route, protocol: WireProtocol) -> int:
+        """How much sooner (ns) what crosses these links arrives if it is sent by a protocol."""
+        return self._saved(route, self._topology.delay, protocol.latency)
+
+    def _saved(self, route: Route, own: float, other: float) -> int:
+        """A latency less another one (ns), but no more than there is."""
+        return min(round(own * 1e9) - round(other * 1e9), sum(link.latency for link in route))
 
     @abstractmethod
     def _crossed(self, source: Place, target: Place) -> Route:

@@ -6,12 +6,20 @@ from functools import cache
 from itertools import zip_longest
 from typing import ClassVar, Final, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.topology.base import KIND_IS_SAID, ByNode, Place, Rate, Routing, halves
+from varsim.cluster.topology.base import (
+    KIND_IS_SAID,
+    ByNode,
+    Place,
+    Rate,
+    Routing,
+    WireProtocol,
+    halves,
+)
 from varsim.cluster.topology.star import Ported
-from varsim.units import format_rate, format_seconds
+from varsim.units import Seconds, format_rate, format_seconds
 
 # Links of one card, of some that rings leave by, or of all.
 _CARDS: Final = re.compile(r"cards?(?P<cards>[ 0-9,]*) of node (?P<way>[0-9]+ (up|down))")
@@ -27,6 +35,13 @@ class Inside(Rate):
 
     shared: bool = False
     """One bus for all that is sent in the node, not a link each way per worker."""
+
+
+class NodesProtocol(WireProtocol):
+    """Another way in which collectives can send, outside and inside of nodes."""
+
+    inside_latency: Seconds = Field(ge=0)
+    """Latency between workers of one node."""
 
 
 class Nodes(Ported):
@@ -54,6 +69,8 @@ class Nodes(Ported):
     """Network cards of one machine."""
     inside: Inside
     """The links between the workers of a machine."""
+    protocols: tuple[NodesProtocol, ...] | None = Field(None, min_length=1)
+    """Other ways in which collectives of workers can send; each time the fastest is taken."""
 
     @model_validator(mode="after")
     def _cards_are_used(self) -> Self:
@@ -67,6 +84,15 @@ class Nodes(Ported):
     @property
     def of_a_node(self) -> bool:
         return self.nics == 1
+
+    def is_sooner(self, protocol: WireProtocol) -> bool:
+        assert isinstance(protocol, NodesProtocol)
+        return super().is_sooner(protocol) or protocol.inside_latency < self.inside.delay
+
+    def latency_of(self, protocol: WireProtocol) -> str:
+        assert isinstance(protocol, NodesProtocol)
+        inside = format_seconds(protocol.inside_latency)
+        return f"{super().latency_of(protocol)}, inside a node {inside}"
 
     def machines(self, workers: int) -> int:
         return -(-workers // self.workers_per_node)
@@ -145,6 +171,12 @@ class NodeRouting(Routing):
         if self._nodes.inside.shared:
             return self._bus(source.machine)
         return self._own(source)[0], self._own(target)[1]
+
+    def sooner(self, route: Route, protocol: WireProtocol) -> int:
+        assert isinstance(protocol, NodesProtocol)
+        if route and not self._limited(route):
+            return self._saved(route, self._nodes.inside.delay, protocol.inside_latency)
+        return super().sooner(route, protocol)
 
     def _limited(self, route: Route) -> bool:
         return not route[0].name.startswith("inside")
