@@ -33,6 +33,14 @@ MS = 1_000_000  # ns
 # A network that takes no time: the hold of any test's message rounds to 0 ns.
 NO_TIME = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
 
+# What every kind of network needs besides bandwidth and latency.
+NEEDED: dict[str, dict[str, Any]] = {
+    "star": {},
+    "full_mesh": {},
+    "racks": {"hosts_per_rack": 2, "oversubscription": 4.0},
+    "nodes": {"workers_per_node": 2, "inside": {"bandwidth": 4e4, "latency": 1e-4}},
+}
+
 APPLIED, DROPPED, PARTLY, PENDING, LOST = Outcome
 
 DAY, HOUR = 86_400.0, 3600.0  # s

@@ -7,6 +7,7 @@ scenario from its text and back, one run of it, its rows, the table of strategie
 
 from varsim.cli import app as app
 from varsim.cluster.collectives.choice import COLLECTIVES
+from varsim.cluster.course import PaceError as PaceError
 from varsim.cluster.program import ProgramTrace as ProgramTrace
 from varsim.cluster.topology import NETWORKS
 from varsim.cluster.trace import Attempt as Attempt

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario, slow
-from tests.knobs_of_lives import CHECKPOINT, FAILURES, MORTAL
+from tests.lives import CHECKPOINT, FAILURES, MORTAL
 
 Case = dict[str, Any]
 

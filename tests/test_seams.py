@@ -43,6 +43,7 @@ MOST = {
     "result": 19,
     "strategies": 18,
     "sweep": 14,
+    "tf": 1,
     "tune": 2,
     "validation": 14,
     "values": 27,

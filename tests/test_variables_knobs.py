@@ -7,9 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from tests.test_knobs import ALL_FIELDS as OF_TRAINING
-from tests.test_knobs import fields
-from varsim import VariablesResult, VariablesScenario, simulate_variables
+from varsim import Scenario, VariablesResult, VariablesScenario, simulate_variables
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 
 Case = dict[str, Any]
@@ -211,10 +209,16 @@ def outcome(case: Case) -> list[object]:
 
 def own_fields() -> list[str]:
     """The fields of the models that scenarios of training do not have, and of the cluster."""
-    every = list(fields(VariablesScenario, set()))
-    shared = {"SlowWorker", "Star", "SlowLink"}
-    laws = {name for name in OF_TRAINING if name.partition(".")[0] not in shared}
-    return [name for name in every if name not in laws]
+    shared = ("SlowWorker", "Star", "SlowLink")
+    known = [name for name in Scenario.model_json_schema()["$defs"] if name not in shared]
+    schema = VariablesScenario.model_json_schema()
+    every = {**schema["$defs"], "VariablesScenario": schema}
+    return [
+        f"{owner}.{name}"
+        for owner, of in every.items()
+        for name in of.get("properties", ())
+        if owner not in known
+    ]
 
 
 def test_every_field_is_shown_to_matter() -> None:

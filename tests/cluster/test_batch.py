@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.building import MS, life, run
-from tests.network_cases import NEEDED
+from tests.building import MS, NEEDED, life, run
 from varsim.cluster.batch import Message, MessageBatch, Schedule
 from varsim.cluster.link import Link
 from varsim.cluster.topology import TOPOLOGIES

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.building import MS, life, losses, milliseconds, phase_time, run, slow
-from tests.network_cases import NEEDED
+from tests.building import MS, NEEDED, life, losses, milliseconds, phase_time, run, slow
 from tests.pushing import FAIR, FIRST_COME, PUSH_PULL, cut, layers, pushed, whole
 from tests.seams import Phase
 

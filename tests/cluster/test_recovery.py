@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import assert_same, declared, example, run, scenario
-from tests.knobs_of_lives import (
+from tests.lives import (
     ASYNCHRONOUS,
     CHECKPOINT,
     FAILURES,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.building import MS, run, scenario, slow
-from tests.network_cases import NEEDED
+from tests.building import MS, NEEDED, run, scenario, slow
 from validation.networks.ring import Ring
 from validation.peers.links import Message, arrivals
 from varsim.cluster.clock import Clock

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.building import declared, example, job, play, run, slow
+from tests.building import NEEDED, declared, example, job, play, run, slow
 from tests.cluster.collectives.walking import walked
-from tests.network_cases import NEEDED
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, own_links
 from varsim.cluster.collectives import hierarchy, ring
