@@ -1,11 +1,13 @@
 """Kinds in any case, as TensorFlow writes them; and what others call them."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
+from tests.seams import dump_scenario
 from varsim import ScenarioError, load
 from varsim.study.experiment import Training
 
@@ -16,7 +18,8 @@ cluster:
   compute: {{kind: Constant, value: 100 ms}}
   network: {{kind: star, bandwidth: 1 Gbit/s, latency: 0}}
 workload:
-  problem: {{kind: TIMING, size: 1 MB}}
+  problem: {{kind: TIMING}}
+  model: resnet50
 strategies:
   - {{kind: {kind}}}
 stop: {{global_steps: 2}}
@@ -37,46 +40,57 @@ def test_a_kind_is_read_in_any_case(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("called", "kind"),
+    ("called", "settings"),
     [
-        ("async", "none"),
+        ("async_ps", "none"),
         ("hogwild", "none"),
-        ("mirrored", "on_write"),
+        ("sync_ps", "sync_replicas, replicas_to_aggregate: 2"),
         ("MirroredStrategy", "on_write"),
-        ("DDP", "on_write"),
-        ("fedavg", "local_sgd"),
-        ("AD-PSGD", "gossip"),
+        ("horovod", "on_write"),
+        ("DDP", "on_write, overlap: true"),
+        ("fsdp", "on_write, sharding: parameters"),
+        ("ZeRO-2", "on_write, sharding: gradients"),
+        ("zero1", "on_write, sharding: optimizer"),
+        ("fedavg", "local_sgd, period: 2"),
+        ("AD-PSGD", "gossip, mode: asynchronous"),
     ],
 )
-def test_what_others_call_it_is_told(called: str, kind: str) -> None:
-    with pytest.raises(ScenarioError, match=f"unknown kind '{called}'; did you mean '{kind}'"):
-        load(FILE.format(kind=called))
+def test_what_others_call_it_is_that_and_its_name(called: str, settings: str) -> None:
+    named = load(FILE.format(kind=f"{settings}, name: {called}"))
+    _, comma, said = settings.partition(", ")
+    needed = comma + said if called in ("sync_ps", "fedavg") else ""
+    loaded = load(FILE.format(kind=called + needed))
+    assert isinstance(loaded, Training)
+    assert loaded == named
+    assert [one.label for one in loaded.scenario.strategies] == [called]
+    assert called not in dump_scenario(loaded.scenario).replace(f"name: {called}", "")
 
 
-@pytest.mark.parametrize(
-    ("called", "setting"),
-    [
-        ("fsdp", "sharding: parameters"),
-        ("FSDP", "sharding: parameters"),
-        ("zero", "sharding: parameters"),
-        ("zero3", "sharding: parameters"),
-        ("ZeRO-2", "sharding: gradients"),
-        ("zero1", "sharding: optimizer"),
-    ],
-)
-def test_what_others_call_a_setting_of_it_is_told_with_that(called: str, setting: str) -> None:
-    told = f"unknown kind '{called}'; did you mean 'on_write' with '{setting}'? (one of"
-    with pytest.raises(ScenarioError, match=re.escape(told)):
-        load(FILE.format(kind=called))
-    with pytest.raises(ScenarioError, match=re.escape(f"write {{kind: on_write, {setting}}}")):
-        load(FILE.replace("{{kind: {kind}}}", called).format())
-    load(FILE.format(kind=f"on_write, {setting}"))
+def test_what_the_file_says_stands() -> None:
+    loaded = load(FILE.format(kind="ddp, overlap: false, name: plain"))
+    assert loaded == load(FILE.format(kind="on_write, overlap: false, name: plain"))
 
 
-def test_what_others_call_two_settings_of_it_is_told_with_both() -> None:
-    told = "did you mean 'on_write' with 'sharding: parameters, shard_group: node'?"
-    with pytest.raises(ScenarioError, match=re.escape(told)):
-        load(FILE.format(kind="hsdp"))
+def test_nothing_overlaps_where_all_gradients_are_ready_at_once() -> None:
+    file = FILE.replace("TIMING}}\n  model: resnet50", "TIMING, size: 1 MB}}")
+    assert load(file.format(kind="ddp")) == load(file.format(kind="on_write, name: ddp"))
+
+
+def test_two_of_one_kind_are_told_apart() -> None:
+    loaded = load(FILE.format(kind="ddp}\n  - {kind: zero3"), ["strategies.zero3.micro_batches=2"])
+    assert isinstance(loaded, Training)
+    assert [one.label for one in loaded.scenario.strategies] == ["ddp", "zero3"]
+    assert loaded.scenario.strategies[1].model_dump()["micro_batches"] == 2
+
+
+def test_a_mistake_in_one_is_told_at_its_place() -> None:
+    with pytest.raises(ScenarioError, match=r"10:18: error: strategies\[0\]: unknown key 'shards'"):
+        load(FILE.format(kind="fsdp, shards: 2"))
+
+
+def test_a_name_alone_is_told_what_to_write() -> None:
+    with pytest.raises(ScenarioError, match=re.escape("write {kind: on_write, overlap: true}")):
+        load(FILE.replace("{{kind: {kind}}}", "ddp").format())
 
 
 @pytest.mark.parametrize("kind", ["on_write", "ON_WRITE", "VariableSynchronization.ON_WRITE"])
@@ -107,3 +121,26 @@ def test_a_name_is_not_spelt_otherwise() -> None:
 def test_what_is_meant_by_no_one_is_refused_as_it_is_written() -> None:
     with pytest.raises(ValidationError, match="nobody's"):
         scenario({"kind": "nobody's"})
+
+
+def refusal(kind: str) -> str:
+    """Why a strategy cannot be read; empty where it can."""
+    try:
+        load(FILE.format(kind=kind))
+    except ScenarioError as error:
+        return str(error)
+    return ""
+
+
+def test_every_name_of_the_page_on_names_means_its_kind() -> None:
+    page = Path(__file__).parents[2] / "docs" / "concepts" / "names.md"
+    rows = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ")]
+    for _, _, names, meant, _ in rows[1:]:
+        (kind,) = re.findall(r"kind: (\w+)", meant)
+        for name in re.findall(r"`(\w+)`", names):
+            told = refusal(name)
+            assert "unknown kind" not in told
+            if not told:  # else it needs something that the name does not say
+                loaded = load(FILE.format(kind=name))
+                assert isinstance(loaded, Training)
+                assert loaded.scenario.strategies[0].kind == kind

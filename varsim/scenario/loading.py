@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -22,11 +22,14 @@ from varsim.scenario.document import (
     lines_of,
     plain,
     read_document,
+    resolve,
 )
 from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
+from varsim.scenario.shape import kinds, known_as, members, shapes_of
 from varsim.scenario.training import Scenario
 from varsim.scenario.wording import apply_corrections, faults_of
 from varsim.values.schema import Model, field_docstrings
+from varsim.values.table import as_kind
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
@@ -145,6 +148,7 @@ def modelled(
     """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
     faults: list[Fault] = []
     left_out = 0
+    root = _by_kind(root, model)
     for _ in range(_MOST_ROUNDS):
         try:
             content = plain(root)
@@ -163,6 +167,35 @@ def modelled(
         assert isinstance(fresh, MappingNode)
         root = apply_corrections(fresh, told.corrections)
     return None, faults, left_out
+
+
+def _by_kind(root: MappingNode, model: type[BaseModel]) -> MappingNode:
+    """The tree with strategies by their kinds that it calls by another name: `ddp`, `fsdp`.
+
+    What the name says of a strategy is added where the file does not say it, and the name itself
+    is what the strategy is called by. Nothing can overlap where no layer is before another.
+    """
+    tagged = kinds(members(members(list(shapes_of(model)), "strategies"), 0))
+    if not tagged or not isinstance(root.values.get("strategies"), SequenceNode):
+        return root
+    root = cast(MappingNode, copied(root))
+    workload = root.values.get("workload")
+    in_turn = isinstance(workload, MappingNode) and {"model", "layers"} & workload.keys.keys()
+    for node in cast(SequenceNode, root.values["strategies"]).items:
+        given = node.values.get("kind") if isinstance(node, MappingNode) else None
+        if not isinstance(node, MappingNode) or not isinstance(given, ScalarNode):
+            continue
+        meant = None if as_kind(given.text) in tagged else known_as(given.text, tagged)
+        if meant is None:
+            continue
+        kind, settings = meant
+        node.values["kind"] = ScalarNode(given.mark, kind, kind)
+        said = [setting.split(": ") for setting in settings.split(", ") if setting]
+        for key, text in [["name", given.text], *said]:
+            if key not in node.values and (key != "overlap" or in_turn):
+                node.keys[key] = given.mark
+                node.values[key] = ScalarNode(given.mark, text, resolve(text))
+    return root
 
 
 def scenario_schema() -> dict[str, Any]:

@@ -111,14 +111,19 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
     return found if len(found) > 1 else {}
 
 
-def kind_meant(text: str, tagged: Mapping[str, Shape]) -> tuple[str | None, str]:
-    """The kind that others call so, and with which `key: value`; or else the nearest in letters."""
+def known_as(text: str, tagged: Mapping[str, Shape]) -> tuple[str, str] | None:
+    """The kind that others call so, and with which `key: value`; None where nobody does."""
     called = as_kind(text).replace(" ", "_")
     for kind, shape in tagged.items():
         known_with = getattr(shape.model, "known_with", {})
         if called in known_with or called in getattr(shape.model, "also_known_as", ()):
             return kind, known_with.get(called, "")
-    return nearest(text, tagged), ""
+    return None
+
+
+def kind_meant(text: str, tagged: Mapping[str, Shape]) -> tuple[str | None, str]:
+    """As `known_as`; or else the nearest kind in letters."""
+    return known_as(text, tagged) or (nearest(text, tagged), "")
 
 
 def field_names(shapes: Sequence[Shape]) -> list[str]:

@@ -50,7 +50,6 @@ class DiLoCo(Strategy):
 
     called: ClassVar[str] = "DiLoCo"
     about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
-    also_known_as: ClassVar[tuple[str, ...]] = ("streaming_diloco",)
     about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")
     others: ClassVar[Mapping[str, object]] = {
         "inner_steps": 8,

@@ -51,13 +51,15 @@ class Gossip(Strategy):
     called: ClassVar[str] = "gossip averaging"
     about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
     also_known_as: ClassVar[tuple[str, ...]] = (
-        "ad_psgd",
-        "adpsgd",
         "d_psgd",
         "dpsgd",
-        "push_sum",
-        "sgp",
     )
+    known_with: ClassVar[Mapping[str, str]] = {
+        "ad_psgd": "mode: asynchronous",
+        "adpsgd": "mode: asynchronous",
+        "push_sum": "mode: push_sum",
+        "sgp": "mode: push_sum",
+    }
     others: ClassVar[Mapping[str, object]] = {
         "mode": "push_sum",
         "graph": "exponential",

@@ -45,7 +45,6 @@ class LocalSgd(Strategy):
         "fedavg",
         "federated_averaging",
         "periodic_averaging",
-        "post_local_sgd",
     )
     others: ClassVar[Mapping[str, object]] = {
         "period": 3,

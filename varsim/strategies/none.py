@@ -38,6 +38,7 @@ class NoSynchronization(AsynchronousStrategy):
         "async",
         "asynchronous",
         "asgd",
+        "async_ps",
         "async_sgd",
         "downpour",
         "hogwild",

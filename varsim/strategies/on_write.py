@@ -92,7 +92,6 @@ class OnWrite(Strategy):
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
     later: ClassVar[tuple[str, ...]] = ("on_death",)
     also_known_as: ClassVar[tuple[str, ...]] = (
-        "ddp",
         "mirrored",
         "mirrored_strategy",
         "mirroredstrategy",
@@ -105,6 +104,7 @@ class OnWrite(Strategy):
         "synchronous",
     )
     known_with: ClassVar[Mapping[str, str]] = {
+        "ddp": "overlap: true",
         "fsdp": "sharding: parameters",
         "fully_sharded": "sharding: parameters",
         "hsdp": "sharding: parameters, shard_group: node",

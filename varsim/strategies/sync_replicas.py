@@ -47,7 +47,11 @@ class SyncReplicas(Strategy):
 
     called: ClassVar[str] = "sync PS (sync_replicas)"
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
-    also_known_as: ClassVar[tuple[str, ...]] = ("sync_replicas_optimizer", "syncreplicasoptimizer")
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "sync_ps",
+        "sync_replicas_optimizer",
+        "syncreplicasoptimizer",
+    )
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
     others: ClassVar[Mapping[str, object]] = {
         "replicas_to_aggregate": 1,

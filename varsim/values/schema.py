@@ -32,7 +32,7 @@ class Model(BaseModel):
 
     # One line for `varsim list`; every class that stands in a table has its own.
     about: ClassVar[str] = ""
-    # What others call it: whoever writes that as its kind is told what it is here.
+    # What others call it; a strategy may be given by such a name.
     also_known_as: ClassVar[tuple[str, ...]] = ()
     # What others call it with a setting, and that setting as it is written: `key: value`.
     known_with: ClassVar[Mapping[str, str]] = {}
