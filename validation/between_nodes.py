@@ -1,9 +1,16 @@
 """All-reduces of several nodes, from the rates of one and of its cards: nccl-tests, measured.
 
-NCCL makes a ring, or a tree, per network card. The fastest of rings and of a pipeline by nodes is
-what its tuner would take. What it knows of them besides their rates is taken from its own model
-(NVIDIA/nccl, src/graph/tuning.cc): the latency of a step, 1.4 times as much where rings of several
-nodes are longer than a few kilobytes, and the share of the rate that trees reach at medium sizes.
+NCCL makes a ring, or a pair of trees, per network card; the faster of both is what its tuner would
+take. What it knows of them besides their rates is taken from its own model (NVIDIA/nccl,
+src/graph/tuning.cc): the latency of a step inside, 1.4 times as much where rings of several nodes
+are longer than a few kilobytes, and the share of the rate that trees reach. A step between nodes
+takes what its plugin for these cards says (aws/aws-ofi-nccl): its own model of p5 (20 us and 3 for
+a completion: src/tuner/nccl_ofi_model.cpp), or else NCCL's 14 us and the 75 that it reports
+(src/platform-aws.cpp). NCCL adds these twice, the second time for a flush, which crosses no
+network: with it the long rows of p4de would be 23 to 29 % too slow. There is one protocol between
+nodes, as the plugin turns off the others where cards deliver out of order.
+
+Short vectors inside a node go by NCCL's other protocols, with the constants of the same model.
 """
 
 import csv
@@ -19,7 +26,9 @@ from validation.points.scenario import NANOSECONDS, Part, ran, scenario
 ABOUT: Final = (
     "Bus bandwidth of all-reduces of two nodes of 8 GPUs, 16 MiB to 4 GiB (nccl-tests on AWS): "
     "predicted from the rate of one node, where one was measured, the rates of its network cards, "
-    "and constants of NCCL's own model; no row of several nodes is fitted."
+    "and constants of NCCL's own model and of its plugin for these cards; no row of several nodes "
+    "is fitted. And of one node, 1 KiB to 8 MiB, from its rate for more than that and what NCCL "
+    "says of its protocols."
 )
 # Written down before anything was run.
 BOUND: Final = "Each within 25 %, the median within 12 %."
@@ -30,16 +39,25 @@ _WITHIN, _MEDIAN = 0.25, 0.12
 _GPUS: Final = 8
 _LEAST, _MOST = 2**24, 2**32  # bytes
 _ONE_NODE: Final = "AWS Batch"  # how the name of its rows begins
+_NAMES: Final = {_GPUS: "one node of 8 H100 (AWS Batch)"}  # of rows of so many ranks
 _COMPUTING: Final = 10**9  # ns
 
-# Of NCCL's model: seconds of a step of the protocol for large messages.
-_NETWORK_STEP: Final = 14e-6
-_NVLINK_STEP: Final = 3.4e-6
+# Of NCCL's model: seconds of a step inside, of the protocol for large messages.
+_RING_STEP: Final = 3.4e-6
+_TREE_STEP: Final = 4.0e-6
 _PLATEAU: Final = 1.4
-# What trees reach of their rate, by the power of two of the bytes; 1 from there on.
+# What trees reach of their rate, and of that by the power of two of the bytes; 1 from there on.
+_OF_TREES: Final = 0.92
 _TREES: Final = {24: 0.7, 25: 0.7, 26: 0.8, 27: 0.9, 28: 0.9}
 _A100: Final = 235e9  # what it takes a node of them to reach at most (bytes/s)
-_SEGMENTS: Final = (2, 4, 8, 16)
+# Seconds of a step between nodes, by the cards' plugin.
+_P4_STEP: Final = 14e-6 + 75e-6
+_P5_STEP: Final = 20e-6 + 3e-6
+# LL inside a node of H100: seconds of a step, share of the rate, its most (bytes/s); LL128.
+_LL: Final = (0.6e-6, 0.5, 141e9)
+_LL128: Final = (1.9e-6, 0.92)
+_START: Final = 6.6e-6  # of a ring, by LL
+_SHORTEST: Final = 2**10  # bytes
 
 
 class Inside(NamedTuple):
@@ -50,18 +68,22 @@ class Inside(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Nodes that were measured: how their rows are called, GPUs, cards, bytes/s of a card."""
+    """Nodes that were measured: how their rows are called, GPUs, cards, bytes/s of a card.
+
+    `step`: seconds that a step takes from node to node.
+    """
 
     called: str
     gpu: str
     cards: int
     rate: float
+    step: float
 
 
 _CLUSTERS: Final = (
-    Cluster("2x p4de.24xlarge (", "A100", 4, 12.5e9),
-    Cluster("2x p5.48xlarge (", "H100", 8, 50e9),
-    Cluster("2x p5.48xlarge on EKS", "H100", 8, 50e9),
+    Cluster("2x p4de.24xlarge (", "A100", 4, 12.5e9, _P4_STEP),
+    Cluster("2x p5.48xlarge (", "H100", 8, 50e9, _P5_STEP),
+    Cluster("2x p5.48xlarge on EKS", "H100", 8, 50e9, _P5_STEP),
 )
 _CONTRADICTS: Final = "the same machines measured elsewhere were up to 2.2 times as fast"
 
@@ -86,11 +108,11 @@ def bus_bandwidth(ranks: int, size: float, seconds: float) -> float:
 
 
 def findings() -> list[Finding]:
-    """The median, and every row."""
+    """The median of two nodes, every row of them, and the short ones of one node."""
     rows = measured()
-    inside = {"A100": Inside(_A100, _NVLINK_STEP), "H100": fitted(rows)}
+    inside = {"A100": Inside(_A100, _RING_STEP), "H100": fitted(rows)}
     found = [
-        _of_row(row, cluster, inside[cluster.gpu])
+        _of_row(row, predicted(cluster, inside[cluster.gpu], row.ranks, row.size))
         for cluster in _CLUSTERS
         for row in rows
         if row.cluster.startswith(cluster.called) and _LEAST <= row.size <= _MOST
@@ -111,7 +133,12 @@ def findings() -> list[Finding]:
         verdict,
         _SOURCE,
     )
-    return [summed, *found]
+    short = [
+        _of_row(row, predicted_inside(inside["H100"], row.size))
+        for row in rows
+        if row.cluster.startswith(_ONE_NODE) and _SHORTEST <= row.size < _LEAST
+    ]
+    return [summed, *found, *short]
 
 
 def measured() -> list[Row]:
@@ -140,30 +167,31 @@ def fitted(rows: Sequence[Row]) -> Inside:
 
 
 def predicted(cluster: Cluster, inside: Inside, ranks: int, size: int) -> float:
-    """Seconds that the fastest way takes."""
-    share = _TREES.get(size.bit_length() - 1, 1.0)
-    by_nodes: Part = {"collective": "hierarchical", "ranks_per_group": _GPUS}
-    ways = [
-        _seconds(_nodes(cluster, inside, _PLATEAU, 1.0), {}, ranks, size),
-        *(
-            _seconds(
-                _nodes(cluster, inside, 1.0, share),
-                {**by_nodes, "segment_size": size / segments},
-                ranks,
-                size,
-            )
-            for segments in _SEGMENTS
-        ),
-    ]
-    return min(ways)
+    """Seconds that the faster of rings and trees takes."""
+    share = _OF_TREES * _TREES.get(size.bit_length() - 1, 1.0)
+    rings = _nodes(cluster, inside.rate, _PLATEAU * inside.step, _PLATEAU * cluster.step, 1.0)
+    trees = _nodes(cluster, inside.rate, _TREE_STEP, cluster.step, share)
+    return min(
+        _seconds(rings, {}, ranks, size),
+        _seconds(trees, {"collective": "double_binary_tree"}, ranks, size),
+    )
 
 
-def _nodes(cluster: Cluster, inside: Inside, slower: float, share: float) -> Part:
-    """Their network; steps take `slower` times as long, of rates a `share` is reached."""
-    links = {"bandwidth": inside.rate, "latency": slower * inside.step, "efficiency": share}
+def predicted_inside(inside: Inside, size: int) -> float:
+    """Seconds that a ring of one node of H100 takes, by the fastest protocol."""
+    step, share, most = _LL
+    short = {"latency": step, "payload": min(share, most / inside.rate)}
+    middle = dict(zip(("latency", "payload"), _LL128, strict=True))
+    links = {"bandwidth": inside.rate, "latency": inside.step, "protocols": (short, middle)}
+    return _START + _seconds({"kind": "star", **links}, {}, _GPUS, size)
+
+
+def _nodes(cluster: Cluster, rate: float, step: float, between: float, share: float) -> Part:
+    """Their network: bytes/s and seconds of a step inside, that between; a share of all rates."""
+    links = {"bandwidth": rate, "latency": step, "efficiency": share}
     return {
         **{"kind": "nodes", "workers_per_node": _GPUS, "nics": cluster.cards, "inside": links},
-        **{"bandwidth": cluster.rate, "latency": slower * _NETWORK_STEP, "efficiency": share},
+        **{"bandwidth": cluster.rate, "latency": between, "efficiency": share},
     }
 
 
@@ -179,13 +207,12 @@ def _seconds(network: Part, more: Part, ranks: int, size: int) -> float:
     return (int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS
 
 
-def _of_row(row: Row, cluster: Cluster, inside: Inside) -> Finding:
-    seconds = predicted(cluster, inside, row.ranks, row.size)
+def _of_row(row: Row, seconds: float) -> Finding:
     got = bus_bandwidth(row.ranks, row.size, seconds)
     missed = abs(got / row.bus_bandwidth - 1) > _WITHIN
     return Finding(
         GROUP,
-        f"{row.cluster}, {row.size >> 20} MiB",
+        f"{_NAMES.get(row.ranks, row.cluster)}, {_binary(row.size)}",
         "bus bandwidth",
         "GB/s",
         row.bus_bandwidth / 1e9,
@@ -196,3 +223,8 @@ def _of_row(row: Row, cluster: Cluster, inside: Inside) -> Finding:
         _SOURCE,
         _CONTRADICTS if missed and "EKS" in row.cluster else "",
     )
+
+
+def _binary(size: int) -> str:
+    """A power of two of bytes, in words."""
+    return f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB"

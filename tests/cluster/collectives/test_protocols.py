@@ -74,6 +74,23 @@ def test_inside_a_node_it_has_another_latency() -> None:
     assert took(400, **nodes, protocols=protocols)[0] == 3 * (200 + 100) + 3 * (200 + 50)
 
 
+def test_outside_it_may_be_later_and_what_stays_on_a_rank_is_at_once() -> None:
+    # Of 4 ranks on 2 nodes: up and down a chain inside, at 50 ns, and once across, at 600.
+    inside = {"bandwidth": 1e15, "latency": 2e-6}
+    nodes = {"kind": "nodes", "workers_per_node": 2, "inside": inside, "bandwidth": 1e15}
+    protocol = {"latency": 6e-7, "inside_latency": 5e-8, "payload": 0.5}
+    made = job(network={**WIRES, **nodes, "protocols": (protocol,)}, cluster={"workers": RANKS})
+    choice = Choice("double_binary_tree")
+    schedule = choice.schedule_on(made.cluster.network, range(RANKS), 4.0)
+    collective = Collective(made, schedule, 4.0)
+
+    def take_part(rank: int) -> Activity[None]:
+        yield from collective.take_part(made.workers[rank])
+
+    play(made, *map(take_part, range(RANKS)))
+    assert made.clock.time == 2 * (50 + 600)
+
+
 def test_every_bucket_has_its_own() -> None:
     # 3 layers of 16 bytes, and one of 6,400 bytes: 6 rounds each, the latter as the network is.
     sizes = (16, 16, 16, 6_400)

@@ -327,7 +327,9 @@ class Routing(ABC):
         return self._saved(route, self._topology.delay, protocol.latency)
 
     def _saved(self, route: Route, own: float, other: float) -> int:
-        """A latency less another one (ns), but no more than there is."""
+        """A latency less another (ns), at most what there is; 0 where nothing is crossed."""
+        if not route:
+            return 0
         return min(round(own * 1e9) - round(other * 1e9), sum(link.latency for link in route))
 
     @abstractmethod
