@@ -1,238 +1,207 @@
-"""What other packages and users add: nothing of it runs before it is named, none breaks varsim."""
+"""What users add on the command line: `--import` has it registered, or says in a line why not."""
 
 import json
 import pickle
-import subprocess
-import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 from tests.building import scenario
-from tests.extending import ALL, SCENARIO, varsim
+from tests.extending import ALL, SCENARIO, python, varsim
 from varsim.scenario import provenance
 from varsim.scenario.extensions import Need
-from varsim.strategies import Strategy
-from varsim.strategies.none import NoSynchronization
 from varsim.values.distributions import LAWS
-from varsim.values.table import Models
 
-BROKEN = "print('plugin code ran')\nraise RuntimeError('broken\\nplugin')\n"
 GOOD = """\
-print('plugin code ran')
+print('own code ran')
 from typing import Literal
+import varsim
+from beside import ABOUT
 from varsim.cluster.collectives import ring
 from varsim.cluster.topology.star import Star
-from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.units import Seconds
 from varsim.values.distribution import Constant
 from varsim.values.problem import Quadratic
 
+@varsim.register
 class Mine(NoSynchronization):
-    about = "as none, but mine"
+    about = ABOUT
     kind: Literal["mine"] = "mine"
     every: int = 3
     pause: Seconds = 0.0
 
-class Vague(Strategy):
-    kind: Literal["vague"] = "vague"
-
-class Other:
-    pass
-
+@varsim.register
 class Bowl(Quadratic):
     about = "a bowl"
     kind: Literal["bowl"] = "bowl"
 
+@varsim.register
 class Steady(Constant):
     about = "always the same"
     kind: Literal["steady"] = "steady"
 
+@varsim.register
 class Hub(Star):
     about = "a hub"
     kind: Literal["hub"] = "hub"
 
+@varsim.register
 def circle(ranks, size):
     '''A ring with a name of its own.'''
     return ring.all_reduce(ranks)
 """
-ENTRIES = """\
-[varsim.strategies]
-mine = goodplug:Mine
-none = goodplug:Mine
-[varsim.problems]
-bowl = goodplug:Bowl
-[varsim.distributions]
-steady = goodplug:Steady
-[varsim.networks]
-hub = goodplug:Hub
-[varsim.collectives]
-circle = goodplug:circle
-"""
+FILE = "own/extras.py"
 
 
 @pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on the path with a package that cannot be imported and one that can."""
-    for name, code, entries in (
-        ("badplug", BROKEN, "[varsim.strategies]\nbad = badplug:Nope\n"),
-        ("goodplug", GOOD, ENTRIES),
-    ):
-        (tmp_path / f"{name}.py").write_text(code)
-        info = tmp_path / f"{name}-1.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-        (info / "entry_points.txt").write_text(entries)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in ("badplug", "goodplug"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+def folder(tmp_path: Path) -> Path:
+    """A folder with a file that registers one of each, in a folder below."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / FILE).write_text(GOOD)
+    (tmp_path / "own/beside.py").write_text("ABOUT = 'as none, but mine'\n")
+    (tmp_path / "one.yaml").write_text(SCENARIO.replace("STRATEGY", "{kind: mine, pause: 3 ms}"))
     return tmp_path
 
 
-class TestEntryPoints:
-    def check(self, packages: Path, strategy: str) -> subprocess.CompletedProcess[str]:
-        path = packages / "scenario.yaml"
-        path.write_text(SCENARIO.replace("STRATEGY", strategy))
-        return varsim(packages, "check", str(path))
-
-    def test_nothing_runs_that_is_not_named(self, packages: Path) -> None:
-        done = self.check(packages, "{kind: on_write}".replace("on_write", "none"))
-        assert done.returncode == 0, done.stderr
-        assert "plugin code ran" not in done.stdout + done.stderr
-
-    def test_one_that_cannot_be_imported_is_an_error_where_it_is_named(
-        self, packages: Path
-    ) -> None:
-        done = self.check(packages, "{kind: bad}")
-        assert done.returncode == 2
-        assert "scenario.yaml:8:21: error: the strategy 'bad' of another package" in done.stderr
-        assert "from badplug:Nope: RuntimeError: broken plugin" in done.stderr
-        assert "Traceback" not in done.stderr
-
-    def test_lists_name_them_and_go_on(self, packages: Path) -> None:
-        done = varsim(packages, "list")
-        assert done.returncode == 0, done.stderr
-        lines = [line.strip() for line in done.stdout.splitlines()]
-        assert any(line.startswith("bad ") and "RuntimeError: broken" in line for line in lines)
-        for name, about in {
-            "mine": "as none, but mine",
-            "bowl": "a bowl",
-            "steady": "always the same",
-            "hub": "a hub",
-            "circle": "A ring with a name of its own",
-        }.items():
-            assert any(line.startswith(f"{name} ") and about in line for line in lines), name
-        assert "plugin code ran" not in done.stdout  # what it prints goes to stderr
-        listed = varsim(packages, "list", "strategies").stdout
-        assert "double_binary_tree|hierarchical|push_pull|circle" in listed
-
-    def test_the_schema_names_them_and_goes_on(self, packages: Path) -> None:
-        done = varsim(packages, "schema")
-        assert done.returncode == 0, done.stderr
-        kinds = json.loads(done.stdout)["$defs"]
-        places = [
-            kinds["Scenario"]["properties"]["strategies"]["items"],
-            kinds["Workload"]["properties"]["problem"],
-            kinds["Cluster"]["properties"]["compute"]["anyOf"][0],
-            kinds["Cluster"]["properties"]["network"],
-        ]
-        there = [one for place in places for one in place["oneOf"]]
-        found = {one["title"]: one for one in there if "title" in one} | kinds
-        assert found["bad"]["description"].endswith("RuntimeError: broken plugin")
-        assert found["Mine"]["properties"]["every"]["default"] == 3
-        assert {"Bowl", "Steady", "Hub"} <= set(found)
-        assert kinds["OnWrite"]["properties"]["collective"]["enum"][-1] == "circle"
-
-    def test_a_wrong_key_is_told_from_its_own_fields(self, packages: Path) -> None:
-        done = self.check(packages, "{kind: mine, evry: 3}")
-        assert done.returncode == 2
-        assert "unknown key 'evry'; did you mean 'every'?" in done.stderr
-
-    @pytest.mark.slow
-    @pytest.mark.product
-    def test_all_five_run_and_are_named_in_the_result(self, packages: Path) -> None:
-        path = packages / "all.yaml"
-        path.write_text(ALL.replace("[{", "[{kind: mine, pause: 3 ms}, {"))
-        done = varsim(packages, "run", str(path), "--out", str(packages / "out"))
-        assert done.returncode == 0, done.stderr
-        made = json.loads((packages / "out/summary.json").read_text())["provenance"]["needs"]
-        assert made == (
-            "law 'steady': class goodplug.Steady of package goodplug 1; "
-            "network 'hub': class goodplug.Hub of package goodplug 1; "
-            "problem 'bowl': class goodplug.Bowl of package goodplug 1; "
-            "strategy 'mine': class goodplug.Mine of package goodplug 1; "
-            "collective 'circle': function goodplug.circle of package goodplug 1"
-        )
-        elsewhere = varsim(packages / "nothing", "check", str(packages / "out/scenario.yaml"))
-        assert elsewhere.returncode == 2
-        assert elsewhere.stderr.count(": error: ") == 5  # a line each, and no more
-        assert (
-            "strategies[0]: strategy 'mine' is not known here: it is class goodplug.Mine of "
-            "package goodplug 1; install goodplug 1\n" in elsewhere.stderr
-        )
-
-    def test_of_two_packages_with_one_name_neither_is_guessed(self, packages: Path) -> None:
-        other = packages / "third-2.dist-info"
-        other.mkdir()
-        (other / "METADATA").write_text("Metadata-Version: 2.1\nName: third\nVersion: 2\n")
-        (other / "entry_points.txt").write_text("[varsim.strategies]\nmine = third:Mine\n")
-        done = self.check(packages, "{kind: mine}")
-        assert done.returncode == 2
-        assert "have one of that name; uninstall all but one" in done.stderr
+def test_lists_name_what_is_imported(folder: Path) -> None:
+    done = varsim(folder, "list", "--import", str(folder / FILE))
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    for name, about in {
+        "mine": "as none, but mine",
+        "bowl": "a bowl",
+        "steady": "always the same",
+        "hub": "a hub",
+        "circle": "A ring with a name of its own",
+    }.items():
+        assert any(line.startswith(f"{name} ") and about in line for line in lines), name
+    assert "own code ran" not in done.stdout  # what it prints goes to stderr
+    listed = varsim(folder, "list", "strategies", "--import", str(folder / FILE)).stdout
+    assert "double_binary_tree|hierarchical|push_pull|circle" in listed
 
 
-def table(name: str, value: str) -> Models:
-    """A table with one entry point."""
-    made = Models("strategies", "strategy", {"none": NoSynchronization}, "nowhere", Strategy)
-    made.entries = {name: [EntryPoint(name, value, "varsim.strategies")]}
-    return made
+def test_the_schema_has_what_is_imported(folder: Path) -> None:
+    done = varsim(folder, "schema", "--import", str(folder / FILE))
+    assert done.returncode == 0, done.stderr
+    kinds = json.loads(done.stdout)["$defs"]
+    places = [
+        kinds["Scenario"]["properties"]["strategies"]["items"],
+        kinds["Workload"]["properties"]["problem"],
+        kinds["Cluster"]["properties"]["compute"]["anyOf"][0],
+        kinds["Cluster"]["properties"]["network"],
+    ]
+    there = [one for place in places for one in place["oneOf"]]
+    found = {one["title"]: one for one in there if "title" in one} | kinds
+    assert found["Mine"]["properties"]["every"]["default"] == 3
+    assert {"Bowl", "Steady", "Hub"} <= set(found)
+    assert kinds["OnWrite"]["properties"]["collective"]["enum"][-1] == "circle"
 
 
-class TestOneOfATable:
-    def test_it_gives_the_strategy_itself(self, packages: Path) -> None:
-        made = table("mine", "goodplug:Mine")
-        any_of: TypeAdapter[Any] = TypeAdapter(made.type())
-        strategy = any_of.validate_python({"kind": "mine", "every": 5})
-        assert type(strategy) is made["mine"]
-        assert any_of.dump_python(strategy)["every"] == 5
-        assert any_of.validate_python(strategy) is strategy
-        with pytest.raises(ValidationError) as caught:
-            any_of.validate_python({"kind": "mine", "every": "x"})
-        assert caught.value.errors()[0]["loc"] == ("mine", "every")
-
-    def test_quantities_are_read_with_their_units(self, packages: Path) -> None:
-        any_of: TypeAdapter[Any] = TypeAdapter(table("mine", "goodplug:Mine").type())
-        text = '{"kind": "mine", "pause": "3 ms", "every": 2}'
-        for found in (
-            any_of.validate_python(json.loads(text), context={"text": True}),
-            any_of.validate_json(text, context={"text": True}),
-        ):
-            assert (found.pause, found.every) == (0.003, 2)
-
-    @pytest.mark.parametrize(
-        ("name", "value", "why"),
-        [
-            ("bad", "badplug:Nope", "RuntimeError: broken plugin"),
-            ("gone", "no_such_module:Nope", "ModuleNotFoundError: No module named"),
-            ("mine", "goodplug:Nope", "AttributeError: "),
-            ("mine", "goodplug:Other", "it is not a class of strategies"),
-            ("mine", "goodplug:Bowl", "it is not a class of strategies"),
-            ("other", "goodplug:Mine", "its kind is 'mine', not 'other'"),
-            ("vague", "goodplug:Vague", "it does not define .*round, sends"),
-        ],
+@pytest.mark.slow
+@pytest.mark.product
+def test_all_five_run_and_are_named_in_the_result(folder: Path) -> None:
+    path, out, add = folder / "all.yaml", folder / "out", ("--import", str(folder / FILE))
+    path.write_text(ALL.replace("[{", "[{kind: mine, pause: 3 ms}, {"))
+    two = ("--set", "replications=2", "--jobs", "2", "--no-plots")
+    done = varsim(folder, "run", str(path), *add, *two, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    made = json.loads((out / "summary.json").read_text())["provenance"]["needs"]
+    assert made == (
+        "law 'steady': class Steady, defined in extras (extras.py); "
+        "network 'hub': class Hub, defined in extras (extras.py); "
+        "problem 'bowl': class Bowl, defined in extras (extras.py); "
+        "strategy 'mine': class Mine, defined in extras (extras.py); "
+        "collective 'circle': function circle, defined in extras (extras.py)"
     )
-    def test_what_is_none_is_refused_with_the_reason(
-        self, packages: Path, name: str, value: str, why: str
-    ) -> None:
-        with pytest.raises(ValueError, match=f"cannot be imported from {value}: {why}"):
-            table(name, value)[name]
+    elsewhere = varsim(folder, "check", str(out / "scenario.yaml"))
+    assert elsewhere.returncode == 2
+    assert elsewhere.stderr.count(": error: ") == 5  # a line each, and no more
+    assert (
+        "strategies[0]: strategy 'mine' is not known here: it is class Mine, defined in extras "
+        "(extras.py); first run what defines it, and varsim.register(Mine), or --import "
+        "extras.py\n" in elsewhere.stderr
+    )
+    again = varsim(folder, "check", str(out / "scenario.yaml"), *add)
+    assert again.returncode == 0, again.stderr
 
-    def test_it_is_the_same_table_in_another_process(self) -> None:
-        assert pickle.loads(pickle.dumps(LAWS)) is LAWS
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_runs_are_made_again_once_the_file_has_changed(folder: Path) -> None:
+    """In a sweep, whose processes import it, too; for plan, tune and explain it is the same."""
+    given = (str(folder / "one.yaml"), "--import", str(folder / FILE))
+    swept = ("--set", "cluster.workers=2,4", "--jobs", "2", "--no-plots")
+    done = varsim(folder, "sweep", *given, *swept, "--out", str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    again = varsim(folder, "sweep", *given, *swept, "--out", str(folder / "out"))
+    assert "already there" in again.stderr
+    (folder / FILE).write_text(GOOD + "# another\n")
+    changed = varsim(folder, "sweep", *given, *swept, "--out", str(folder / "out"))
+    assert (changed.returncode, "already there" in changed.stderr) == (0, False)
+    for command in ("explain", "tune"):
+        assert varsim(folder, command, *given, "--quiet").returncode == 0, command
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (None, "there is no file {}"),
+        ("x = 1\n", "{} registers nothing: write @varsim.register above each class"),
+        ("\nraise RuntimeError('of\\nno use')\n", "own.py:2: RuntimeError: of no use"),
+        ("import sys\nsys.exit('enough')\n", "own.py:2: SystemExit: enough"),
+        ("x = (\n", "SyntaxError: '(' was never closed (own.py, line 1)"),
+        ("import nowhere\n", "own.py:1: ModuleNotFoundError: No module named 'nowhere'"),
+        (
+            "import varsim\nfrom varsim.strategies.none import NoSynchronization as No\n"
+            "varsim.register(No)\n",
+            "own.py:3: ValueError: the strategy 'none' is taken: varsim has one of that name",
+        ),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_in_a_line(
+    folder: Path, code: str | None, why: str
+) -> None:
+    path = folder / "own.py"
+    if code is not None:
+        path.write_text(code)
+    done = varsim(folder, "check", str(folder / "one.yaml"), "--import", str(path))
+    assert done.returncode == 2
+    *_, line = done.stderr.splitlines()
+    assert line.startswith("Error: Invalid value for '--import': ")
+    assert why.format(path) in line
+    assert "Traceback" not in done.stderr
+
+
+def test_a_module_by_its_name_and_one_that_has_anothers(folder: Path) -> None:
+    given = ("check", str(folder / "one.yaml"), "--import")
+    assert varsim(folder / "own", *given, "extras").returncode == 0
+    done = varsim(folder, *given, "extras")
+    assert "extras cannot be imported: ModuleNotFoundError: No module named" in done.stderr
+    (folder / "statistics.py").write_text(GOOD)
+    done = varsim(folder / "own", *given, str(folder / "statistics.py"))
+    assert done.returncode == 2
+    assert "has the name of another module: give it one of its own" in done.stderr
+
+
+def test_a_wrong_key_is_told_from_its_own_fields(folder: Path) -> None:
+    path = folder / "one.yaml"
+    path.write_text(SCENARIO.replace("STRATEGY", "{kind: mine, evry: 3}"))
+    done = varsim(folder, "check", str(path), "--import", str(folder / FILE))
+    assert done.returncode == 2
+    assert "unknown key 'evry'; did you mean 'every'?" in done.stderr
+
+
+def test_without_it_a_kind_is_unknown_and_the_way_is_told(folder: Path) -> None:
+    path = folder / "one.yaml"
+    path.write_text(SCENARIO.replace("STRATEGY", "{kind: waltzing}"))
+    done = python(folder, "-m", "varsim", "check", str(path))
+    assert done.returncode == 2
+    assert "has to be registered first (varsim.register, or --import FILE)" in done.stderr
+
+
+def test_a_table_is_the_same_in_another_process() -> None:
+    assert pickle.loads(pickle.dumps(LAWS)) is LAWS
 
 
 def test_many_scenarios_need_what_any_of_them_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,8 @@ def text(strategy: str, **more: str) -> str:
 class TestRegister:
     def test_it_is_usable_at_once_and_as_its_model(self) -> None:
         with pytest.raises(
-            package.ScenarioError, match=r"has to be registered first \(varsim.register\)"
+            package.ScenarioError,
+            match=r"has to be registered first \(varsim.register, or --import FILE\)",
         ):
             package.load(text("{kind: waiting}"))
         assert package.register(Waiting) is Waiting
@@ -278,6 +279,7 @@ def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert (
         "strategy 'mine' is not known here: it is class Mine, defined in __main__ (script.py); "
-        "first run what defines it, and varsim.register(Mine)\n" in refused.stderr
+        "first run what defines it, and varsim.register(Mine), or --import script.py\n"
+        in refused.stderr
     )
-    assert ["in worker_processes", "varsim.register(circle)\n"][1] in refused.stderr
+    assert "varsim.register(circle), or --import script.py\n" in refused.stderr

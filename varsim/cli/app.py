@@ -35,6 +35,7 @@ from varsim.cli.console import (
 from varsim.cli.options import (
     All,
     File,
+    Imports,
     Jobs,
     Kinds,
     Plots,
@@ -125,6 +126,7 @@ def run(
     seed: Seed = None,
     replications: Replications = None,
     sets: Sets = [],  # noqa: B006  (typer reads it, nobody changes it)
+    imports: Imports = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
@@ -177,6 +179,7 @@ app.command(cls=Command)(straggling.stragglers)
 def check(
     file: File,
     sets: Sets = [],  # noqa: B006
+    imports: Imports = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
     engine: Engine = "auto",
 ) -> None:
@@ -217,6 +220,7 @@ def explain(
     ] = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
     sets: Sets = [],  # noqa: B006
+    imports: Imports = [],  # noqa: B006
     format: Annotated[
         Literal["table", "md", "json"],
         typer.Option("--format", help="Text, Markdown, or (for training) all numbers as JSON."),
@@ -244,7 +248,7 @@ def explain(
 
 
 @app.command(cls=Command)
-def schema() -> None:
+def schema(imports: Imports = []) -> None:  # noqa: B006
     """Print the JSON Schema of a scenario."""
     import json
 
@@ -263,6 +267,7 @@ def list_(
             f"{', '.join(get_args(Catalogue))}.",
         ),
     ] = None,
+    imports: Imports = [],  # noqa: B006
 ) -> None:
     """List what a scenario can name."""
     from varsim.cli.catalogue import TABLES

@@ -216,17 +216,10 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
 
 
 def _of_all(table: "Table[Any]") -> dict[str, Entry]:
-    """Everything of a table; what cannot be imported, with the reason."""
-    found = {}
-    for name in (*table.own, *table.foreign):
-        try:
-            one = table[name]
-        except ValueError as error:
-            found[name] = Entry(str(error))
-        else:
-            keys = _keys(one) if isinstance(one, type) else ""
-            found[name] = Entry(table.about(one), keys)
-    return found
+    return {
+        name: Entry(table.about(one), _keys(one) if isinstance(one, type) else "")
+        for name, one in table.all.items()
+    }
 
 
 def _about(table: Mapping[str, type[Model]]) -> dict[str, Entry]:

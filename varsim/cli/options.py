@@ -28,10 +28,33 @@ def processes(jobs: int) -> int:
     return cores()
 
 
+def import_all(given: list[str]) -> None:
+    """Import each; typer.BadParameter where one cannot be, or registers nothing."""
+    if not given:
+        return
+    from varsim.scenario.extensions import import_extension
+
+    for one in dict.fromkeys(given):
+        try:
+            import_extension(one)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+
 File = Annotated[
     Path, typer.Argument(metavar="FILE", help="A scenario, in YAML; - is standard input.")
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
+Imports = Annotated[
+    list[str],
+    typer.Option(
+        "--import",
+        metavar="MODULE_OR_FILE",
+        callback=import_all,
+        expose_value=False,
+        help="Import a module, or a file *.py, that registers what scenarios can name; repeatable.",
+    ),
+]
 Kinds = Annotated[
     list[str],
     typer.Option(

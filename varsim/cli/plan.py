@@ -58,6 +58,7 @@ def plan(
             help="Another axis of the space, or a change to all of its points; repeatable.",
         ),
     ] = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Run every cell, whatever its price.")

@@ -89,6 +89,7 @@ def sweep(
     ] = None,
     precision: Precision = None,
     sets: Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     jobs: options.Jobs = "auto",  # type: ignore[assignment]
     shard: Annotated[
@@ -159,6 +160,7 @@ def merge(
     ],
     out: Out = None,
     sets: Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
     precision: Precision = None,
     most_replications: Annotated[
         int | None,

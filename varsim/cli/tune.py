@@ -62,6 +62,7 @@ def tune(
             help="Change one value of the scenario, for example cluster.workers=4; repeatable.",
         ),
     ] = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     jobs: options.Jobs = "auto",  # type: ignore[assignment]
     quiet: options.Quiet = False,

@@ -1,10 +1,14 @@
 """What users add to what scenarios can name, and what a scenario needs of it."""
 
 import hashlib
+import importlib
 import sys
+import traceback
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
-from importlib.metadata import packages_distributions, version
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
@@ -26,6 +30,12 @@ _TABLES: Final[tuple[Table[Any], ...]] = (
     LAWS,
     NETWORKS,
     COLLECTIVES,
+)
+# Files of varsim, and of what imports modules.
+_NOT_THEIRS: Final = (
+    "<frozen ",
+    str(Path(__file__).parents[1]),
+    str(Path(importlib.__file__).parent),
 )
 
 
@@ -52,6 +62,42 @@ def registered() -> tuple[object, ...]:
     return tuple(thing for table in _TABLES for thing in table.registered.values())
 
 
+def import_extension(given: str) -> None:
+    """Import a module, or a file that ends with `.py`, which registers what scenarios can name.
+
+    ValueError where it cannot be imported, or registers nothing. What it prints goes to stderr. The
+    folder of a file is searched for modules from then on, here and in processes that are started.
+    """
+    name, before = given, registered()
+    if given.endswith(".py"):
+        file = Path(given).resolve()
+        if not file.is_file():
+            raise ValueError(f"there is no file {given}")
+        name = file.stem
+        other = find_spec(name)
+        if other is not None and Path(other.origin or "").resolve() != file:
+            raise ValueError(f"{given} has the name of another module: give it one of its own")
+        sys.path.insert(0, str(file.parent))
+    try:
+        with redirect_stdout(sys.stderr):
+            import_module(name)
+    except (Exception, SystemExit) as error:  # whatever somebody's code raises
+        raise ValueError(f"{given} cannot be imported: {_what_happened(error)}") from error
+    if registered() == before:
+        raise ValueError(f"{given} registers nothing: write @varsim.register above each class")
+
+
+def _what_happened(error: BaseException) -> str:
+    """An error in a line, with the last place of somebody's own code that led to it."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_NOT_THEIRS)
+    ]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: {said}" if frames else said
+
+
 def packed(content: object) -> bytes:
     """Something that refers to what is registered, and that, for another process."""
     import cloudpickle
@@ -63,7 +109,8 @@ def unpacked(content: bytes) -> Any:
     """What was packed, in a process that from now on knows what was registered."""
     import pickle
 
-    things, inside = pickle.loads(content)
+    with redirect_stdout(sys.stderr):  # what is imported there may print
+        things, inside = pickle.loads(content)
     for thing in things:
         register(thing)
     return inside
@@ -72,7 +119,7 @@ def unpacked(content: bytes) -> Any:
 class Need(NamedTuple):
     """Something that a scenario names and that is not varsim's own.
 
-    `said`: what it is, and of what. `identity`: the same wherever it does the same.
+    `said`: what it is, and where it was defined. `identity`: with the content of that file.
     """
 
     said: str
@@ -92,7 +139,7 @@ def _needs(value: BaseModel) -> Iterator[Need]:
     for key, marks in fields:
         inside = getattr(value, key)
         for mark in marks:
-            if inside in mark.foreign:
+            if inside in mark.registered:
                 yield _need(mark, inside, mark[inside])
         if isinstance(inside, BaseModel):
             yield from _needs(inside)
@@ -117,24 +164,11 @@ def _looked_at(
 
 
 def _need(table: Table[Any], name: str, thing: Any) -> Need:
-    module, said = str(thing.__module__), f"{table.noun} {name!r}: {title(thing)}"
-    if package := _package(module):
-        said += f" of package {package}"
-        return Need(said, said)
+    module = str(thing.__module__)
     file = _file(module)
-    said = said.replace(f"{module}.", "", 1) + f", defined in {module}"
-    said += f" ({file.name})" if file else ""
+    said = f"{table.noun} {name!r}: {title(thing).replace(f'{module}.', '', 1)}"
+    said += f", defined in {module}" + (f" ({file.name})" if file else "")
     return Need(said, f"{said} {_digest(file) if file else _number(thing)}")
-
-
-def _package(module: str) -> str:
-    """The installed package that a module is of, with its version; empty for none."""
-    for entries in (entry for table in _TABLES for entry in table.entries.values()):
-        for entry in entries:
-            if entry.dist and entry.module.partition(".")[0] == module.partition(".")[0]:
-                return f"{entry.dist.name} {entry.dist.version}"
-    found = packages_distributions().get(module.partition(".")[0], ())
-    return f"{found[0]} {version(found[0])}" if found else ""
 
 
 def _file(module: str) -> Path | None:

@@ -24,13 +24,11 @@ _MOST_LISTED: Final = 30
 class Shape:
     """Type that a value may have, with the constraints of its field.
 
-    `kind` of a model that is not imported yet: all that is known of it. `open`: whether it stands
-    in a table to which users can add.
+    `open`: whether it stands in a table to which users can add.
     """
 
     type: Any
     constraints: tuple[Any, ...] = ()
-    kind: str = ""
     open: bool = False
 
     @property
@@ -68,9 +66,7 @@ def shapes_of(annotation: Any, constraints: Sequence[Any] = ()) -> Iterator[Shap
     elif annotation is not types.NoneType:
         table = next((one for one in constraints if isinstance(one, Table)), None)
         if isinstance(table, Models):
-            known = table.at_hand
-            yield from (Shape(model, open=True) for model in known.values())
-            yield from (Shape(object, kind=name) for name in table.entries if name not in known)
+            yield from (Shape(model, open=True) for model in table.all.values())
             return
         names = Literal[table.names] if isinstance(table, Functions) else annotation
         yield Shape(names, tuple(constraints))
@@ -106,8 +102,6 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
         if shape.model is not None and "kind" in shape.model.model_fields:
             annotation = shape.model.model_fields["kind"].annotation
             found |= {str(kind): shape for kind in get_args(annotation)}
-        elif shape.kind:
-            found[shape.kind] = shape
     return found if len(found) > 1 else {}
 
 

@@ -46,9 +46,10 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
 }
 
-_OWN: Final = "; one of your own has to be registered first (varsim.register)"
+_OWN: Final = "; one of your own has to be registered first (varsim.register, or --import FILE)"
 # So begins a comment of a scenario that says what it needs besides varsim.
 NEEDS: Final = "# needs "
+_DEFINED: Final = re.compile(r", defined in (\S+) \((.+)\)$")
 
 
 class Correction(NamedTuple):
@@ -350,13 +351,12 @@ def _needed(named: ScalarNode) -> str:
         kind, _, what = line.removeprefix(NEEDS).partition(": ")
         if not kind.endswith(f" {named.text!r}"):
             continue
-        thing = what.partition(",")[0].partition(" of package ")
-        name = re.split(r"[. ]", thing[0])[-1]
-        do = (
-            f"install {thing[2]}"
-            if thing[2]
-            else f"first run what defines it, and varsim.register({name})"
-        )
+        name = re.split(r"[. ]", what.partition(",")[0])[-1]
+        do = f"first run what defines it, and varsim.register({name})"
+        if where := _DEFINED.search(what):
+            module, file = where.groups()
+            own = module in ("__main__", file.removesuffix(".py"))
+            do += f", or --import {file if own else module}"
         return f"{kind} is not known here: it is {what}; {do}"
     return ""
 

@@ -1,17 +1,11 @@
-"""Tables of what scenarios can name, open to other packages and to who registers more.
+"""Tables of what scenarios can name, open to who registers more."""
 
-Nothing of another package runs before it is named: in a scenario, or by who lists all names.
-"""
-
-import contextlib
 import inspect
 import json
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
@@ -23,7 +17,7 @@ T = TypeVar("T")
 
 
 class Table(ABC, Generic[T]):
-    """Things by name: varsim's `own`, entry points of a group `varsim.<what>`, registered ones.
+    """Things by name: varsim's `own`, and those that were registered.
 
     `home`: the module that holds the table; `noun`: what one of the things is called. Beside a
     type in `Annotated`, it says which values the type has at the time they are looked at.
@@ -32,52 +26,22 @@ class Table(ABC, Generic[T]):
     def __init__(self, what: str, noun: str, own: Mapping[str, T], home: str) -> None:
         self.what, self.noun, self.own, self.home = what, noun, own, home
         self.registered: dict[str, T] = {}
-        self._loaded: dict[str, T | str] = {}  # or the reason why it cannot be
         _TABLES[home, what] = self
 
     def __reduce__(self) -> tuple[object, ...]:
         """In another process it is the table there: models that travel refer to it."""
         return _table, (self.home, self.what)
 
-    @cached_property
-    def entries(self) -> dict[str, list[EntryPoint]]:
-        """Entry points by name; those of one name are of several packages. varsim's own win."""
-        found: dict[str, list[EntryPoint]] = {}
-        for entry in entry_points(group=f"varsim.{self.what}"):
-            if entry.name not in self.own:
-                found.setdefault(entry.name, []).append(entry)
-        return found
-
     @property
-    def foreign(self) -> list[str]:
-        """The names of all that is not varsim's own."""
-        return list(dict.fromkeys([*self.entries, *self.registered]))
-
-    @property
-    def at_hand(self) -> dict[str, T]:
-        """All but what was not imported yet, or cannot be."""
-        loaded = {name: one for name, one in self._loaded.items() if not isinstance(one, str)}
-        return {**self.own, **loaded, **self.registered}
+    def all(self) -> dict[str, T]:
+        """Everything there is, varsim's own first."""
+        return {**self.own, **self.registered}
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self.registered or name in self.entries
+        return name in self.own or name in self.registered
 
     def __getitem__(self, name: str) -> T:
-        """What has this name; ValueError with the reason if it cannot be imported."""
-        if name in self.own:
-            return self.own[name]
-        if name in self.registered:
-            return self.registered[name]
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        found = self._loaded[name]
-        if isinstance(found, str):
-            sources = " and ".join(entry.value for entry in self.entries[name])
-            raise ValueError(
-                f"the {self.noun} {name!r} of another package cannot be imported from {sources}: "
-                f"{found}"
-            )
-        return found
+        return self.own[name] if name in self.own else self.registered[name]
 
     def register(self, thing: T) -> None:
         """Add one under its name; ValueError where that is taken, or where it is none.
@@ -90,8 +54,6 @@ class Table(ABC, Generic[T]):
         taken = ""
         if name in self.own:
             taken = "varsim has one of that name itself"
-        elif name in self.entries:
-            taken = f"package {package(self.entries[name][0])} has one of that name"
         elif name in self.registered and title(self.registered[name]) != title(thing):
             taken = f"{title(self.registered[name])} is registered under that name"
         if taken:
@@ -110,22 +72,9 @@ class Table(ABC, Generic[T]):
     def about(self, thing: T) -> str:
         """What it is, in a line."""
 
-    def unfit(self, thing: object, name: str) -> str:
+    def unfit(self, thing: T, name: str) -> str:
         """Why it cannot stand under a name; empty where it can."""
         return "" if name else f"it has no name: {self.noun}s are told apart by one"
-
-    def _load(self, name: str) -> T | str:
-        """What an entry point leads to, or why there is nothing. What it prints goes to stderr."""
-        first, *others = self.entries[name]
-        if others:
-            named = " and ".join(package(entry) for entry in (first, *others))
-            return f"{named} have one of that name; uninstall all but one"
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                found: T = first.load()
-        except (Exception, SystemExit) as error:  # whatever another package raises
-            return " ".join(f"{type(error).__name__}: {error}".split())
-        return self.unfit(found, name) or found
 
 
 class Models(Table[type[Model]]):
@@ -154,15 +103,10 @@ class Models(Table[type[Model]]):
     def about(self, thing: type[Model]) -> str:
         return thing.about
 
-    def unfit(self, thing: object, name: str) -> str:
-        """It must be a whole class of the base, of that kind."""
-        if not isinstance(thing, type) or not issubclass(thing, self.base):
-            whole = f"{self.base.__module__}.{self.base.__qualname__}"
-            return f"it is not a class of {self.what} ({whole})"
-        if not (kind := self.name_of(thing)):
+    def unfit(self, thing: type[Model], name: str) -> str:
+        """It must say of what kind it is, and define all that the base leaves open."""
+        if not name:
             return 'it does not say of what kind it is: kind: Literal["..."] = "..."'
-        if kind != name:
-            return f"its kind is {kind!r}, not {name!r}, the name of the entry point"
         missing = sorted(getattr(thing, "__abstractmethods__", ()))
         return f"it does not define {', '.join(missing)}" if missing else ""
 
@@ -186,16 +130,13 @@ class Models(Table[type[Model]]):
         outermost, self._in_schema = not self._in_schema, True
         try:
             found = handler(self._every.core_schema if outermost else self._references)
-            for name in self.foreign:
-                try:
-                    whole = TypeAdapter(self[name]).core_schema
-                    reference = _reference(whole)
-                    defined = core_schema.definitions_schema(reference, [whole])
-                    one = handler(defined if outermost else reference)
-                    if "$ref" in one and "discriminator" in found:
-                        found["discriminator"]["mapping"][name] = one["$ref"]
-                except ValueError as error:
-                    one = {"title": name, "description": str(error), "not": {}}
+            for name, model in self.registered.items():
+                whole = TypeAdapter(model).core_schema
+                reference = _reference(whole)
+                defined = core_schema.definitions_schema(reference, [whole])
+                one = handler(defined if outermost else reference)
+                if "$ref" in one and "discriminator" in found:
+                    found["discriminator"]["mapping"][name] = one["$ref"]
                 found["oneOf"].append(one)
         finally:
             self._in_schema = not outermost
@@ -256,16 +197,16 @@ class Functions(Table[Callable[..., Any]]):
     def about(self, thing: Callable[..., Any]) -> str:
         return (inspect.getdoc(thing) or "").partition("\n")[0].rstrip(".")
 
-    def unfit(self, thing: object, name: str) -> str:
-        """It must be something that can be called."""
+    def unfit(self, thing: Callable[..., Any], name: str) -> str:
+        """Its name must not be one that stands for something else."""
         if name in self.also:
             return f"{name!r} means something else there"
-        return super().unfit(thing, name) if callable(thing) else "it is not a function"
+        return super().unfit(thing, name)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All that can be written."""
-        return (*self.own, *self.also, *self.foreign)
+        return (*self.own, *self.also, *self.registered)
 
     def type(self) -> Any:
         """The type of a field that holds one of the names."""
@@ -281,13 +222,10 @@ class Functions(Table[Callable[..., Any]]):
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         found = handler(schema)
-        return {**found, "enum": [*found["enum"], *self.foreign]}
+        return {**found, "enum": [*found["enum"], *self.registered]}
 
     def _validated(self, value: Any, own: Callable[[Any], Any]) -> Any:
-        if isinstance(value, str) and value not in self.own and value in self:
-            self[value]  # which says why it cannot be imported
-            return value
-        return own(value)
+        return value if isinstance(value, str) and value in self.registered else own(value)
 
 
 def as_kind(name: str) -> str:
@@ -303,11 +241,6 @@ def title(thing: object) -> str:
 
 def _reference(model: Any) -> CoreSchema:
     return core_schema.definition_reference_schema(model.get("schema_ref") or model["ref"])
-
-
-def package(entry: EntryPoint) -> str:
-    """The package that an entry point is of, with its version."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
 
 
 # A value is written as what it is, whether of varsim or not.
