@@ -1,6 +1,7 @@
 """Mutation testing of a sample: what a selection of tests notices of small changes to the package.
 
-`python -m bench.mutants --seed 1 --number 60 tests/differential "tests/properties tests/oracle"`
+`python -m bench.mutants --seed 1 --number 60 tests/differential "tests/properties tests/oracle"`,
+or `--only varsim/cluster/fair.py`, to see whether what is about one file is held elsewhere.
 
 Each argument is one run of pytest, cheapest first; a mutant that a run notices is not shown to
 the next. A file of `ROOMS` is drawn with a weight of its lines, then one of its places, all alike:
@@ -115,10 +116,11 @@ def _put(lines: Sequence[str], node: ast.expr | ast.stmt, text: str) -> str:
     return "\n".join(whole) + "\n"
 
 
-def drawn(seed: int, number: int) -> list[Mutant]:
-    """So many mutants of the package, no two alike."""
+def drawn(seed: int, number: int, only: Sequence[str] = ()) -> list[Mutant]:
+    """So many mutants of the rooms, or of some files only, no two alike."""
     source = random.Random(seed)
-    paths = [path for room in ROOMS for path in sorted((ROOT / "varsim" / room).rglob("*.py"))]
+    rooms = (sorted((ROOT / "varsim" / room).rglob("*.py")) for room in ROOMS)
+    paths = [ROOT / name for name in only] or [path for room in rooms for path in room]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     weights = [text.count("\n") for text in texts]
     found: dict[Mutant, None] = {}
@@ -173,8 +175,9 @@ def main() -> None:
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--number", type=int, default=60)
+    parser.add_argument("--only", action="append", default=[], metavar="FILE")
     told = parser.parse_args()
-    chosen = drawn(told.seed, told.number)
+    chosen = drawn(told.seed, told.number, told.only)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for part in PARTS.split():
