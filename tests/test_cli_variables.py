@@ -185,10 +185,7 @@ class TestFormats:
         assert facts["seen"]["on_read"][0]["outside"] == {"shape": [], "first": [12], "mean": 12}
         assert result.stderr == "report: reports/count/report.html\n"
         written = (count.parent / "reports" / "count" / "result.json").read_text()
-        checked = json.loads(written)
-        del checked["files"]
-        assert len(checked.pop("sha256")) == 64
-        assert json.loads(result.stdout) == checked
+        assert result.stdout == written
 
     def test_csv_is_the_whole_output(self, count: Path, run: Run) -> None:
         result = run("run", count, "--format", "csv")

@@ -148,8 +148,6 @@ def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -
     printed = json.loads(render(report(result), "json"))
     for run in facts["runs"]:
         del run["rows"]
-    assert set(facts.pop("files")) == FILES - {"summary.json"}
-    assert len(facts.pop("sha256")) == 64
     assert printed == facts
     assert render(report(result), "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
 

@@ -160,9 +160,6 @@ class TestSaving:
         )
         crossed = [one["reads_per_write"]["mean"] for one in facts["crossovers"]]
         assert crossed == [found.reads_per_write.mean for found in result.crossovers()]
-        files = {path.name for path in directory.iterdir()}
-        assert set(facts.pop("files")) == files - {"result.json"}
-        assert len(facts.pop("sha256")) == 64
         assert json.loads(render(report(result), "json")) == facts
         assert render(report(result), "csv") == (directory / "summary.csv").read_text(
             encoding="utf-8"

@@ -8,7 +8,7 @@ from varsim.report.parts import MEANS, NO_PLOTS, ONE
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
 from varsim.report.words.sweep import answer, cells, left_out, meanings, notes, shown, speed
-from varsim.scenario.provenance import MADE_BY, provenance_of_many, sealed
+from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.table import Table, descriptions
 
@@ -73,8 +73,8 @@ def _provenance(table: Table) -> dict[str, str | int]:
 
 
 def document(table: Table) -> dict[str, Any]:
-    """The table with all that is needed to read it, as plain data, sealed."""
-    facts = {
+    """The table with all that is needed to read it, as plain data."""
+    return {
         "made_by": MADE_BY,
         "kind": "sweep",
         "name": table.sweep.name,
@@ -88,7 +88,6 @@ def document(table: Table) -> dict[str, Any]:
         "columns": descriptions(table),
         "rows": [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()],
     }
-    return sealed(facts)
 
 
 def _points(table: Table) -> Shown:

@@ -1,11 +1,11 @@
-"""Provenance of results: hashes and versions by which they are compared; sealed JSON."""
+"""Provenance of results: hashes and versions by which they are compared; JSON."""
 
 import hashlib
 import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.trace import Trace
 from varsim.scenario.extensions import needs
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
 
 MADE_BY: Final = "varsim"  # the key by which a summary.json is recognised
-SEAL: Final = "sha256"
 _ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
 
 
@@ -73,15 +72,6 @@ def trace_sha256(trace: Trace) -> str:
 def to_json(value: object) -> str:
     """JSON with a line per item, but lists of scalars on one line; nan is null, inf is text."""
     return _json(value, "") + "\n"
-
-
-def sealed(facts: dict[str, Any]) -> dict[str, Any]:
-    """The same with a checksum, by which damage is noticed when it is read back."""
-    return facts | {SEAL: _seal(json.loads(to_json(facts)))}
-
-
-def _seal(facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _json(value: object, indent: str) -> str:

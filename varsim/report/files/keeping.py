@@ -1,6 +1,5 @@
 """The directory of a run: filled whole or not at all, what others put there left alone."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +19,7 @@ from varsim.report.files.claim import (
 )
 from varsim.report.render import Format, render
 from varsim.report.report import Report
-from varsim.scenario.provenance import sealed, to_json
+from varsim.scenario.provenance import to_json
 
 T = TypeVar("T")
 
@@ -68,10 +67,7 @@ def put_run(
     facts: dict[str, Any],
     report: Report | None,
 ) -> None:
-    """Put a run in its place: its files, its facts with their checksums, and its report, if given.
-
-    The page and the plots of a report can be made again, and have no checksums.
-    """
+    """Put a run in its place: its files, its facts, and its report, if given."""
 
     def fill(path: Path) -> None:
         for name, parts in files.items():
@@ -80,9 +76,7 @@ def put_run(
                 continue
             with (path / name).open("w", encoding="utf-8", newline="") as file:
                 file.writelines(parts)
-        found = {name: _checksum(path / name) for name in files}
-        text = to_json(sealed(facts | {"files": found}))
-        (path / FACTS[kind]).write_text(text, encoding="utf-8", newline="\n")
+        (path / FACTS[kind]).write_text(to_json(facts), encoding="utf-8", newline="\n")
         if report is not None:
             page.write(report, path)
 
@@ -121,11 +115,6 @@ def put_report(
 def head(question: str) -> str:
     """The comment that a written scenario begins with: what it is to answer, if that is known."""
     return "".join(f"{f'# {line}'.rstrip()}\n" for line in question.splitlines())
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _partial(target: Path) -> str:
