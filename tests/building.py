@@ -1,6 +1,6 @@
 """Small scenarios for tests, and what to read off their traces."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,11 +20,7 @@ from tests.seams import (
 )
 from varsim import Scenario
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.job import Job
-from varsim.cluster.link import Link
 from varsim.cluster.rows import Rows
-from varsim.cluster.topology.star import StarRouting
-from varsim.cluster.worker import Read, Worker
 from varsim.strategies import Strategy
 from varsim.values.gradient import Parameters
 
@@ -130,12 +126,6 @@ def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:
 def slow(rank: int, factor: float, **window: float) -> dict[str, Any]:
     """An entry of `slow_workers` or `slow_links`."""
     return {"rank": rank, "factor": factor, **window}
-
-
-def ports(made: Job, rank: int) -> tuple[Link, Link]:
-    """The links, up and down, of a worker on a star."""
-    assert isinstance(made.network.routing, StarRouting)
-    return made.network.routing.ports(made.workers[rank].place)
 
 
 def milliseconds(times: Iterable[int]) -> list[float]:
@@ -265,31 +255,6 @@ def mean(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     for part in parts[1:]:
         total = total + part
     return total / len(parts)
-
-
-def job(strategy: str = "on_write", **changes: Any) -> Job:
-    """A live job without processes; changes as in `scenario`."""
-    made = scenario({"kind": strategy}, **changes)
-    return Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
-
-
-def play(job: Job, *activities: Any) -> None:
-    """Let processes run until nothing is left to happen."""
-    for activity in activities:
-        job.spawn(activity)
-    job.clock.run_until_stopped()
-
-
-def at(job: Job, worker: Worker, time: int, then: Callable[[], Any]) -> Any:
-    """A process of a worker that does nothing until `time` (ns)."""
-    yield from job.clock.sleep_until(time)
-    worker.ready_at = worker._since = time
-    yield from then()
-
-
-def read_now(job: Job, worker: Worker, step: int = 0) -> Read:
-    """What a worker would have read at its own time; the parameters do not matter."""
-    return Read(job.task.initial(), worker.ready_at, step)
 
 
 def kill(at: float, worker: int) -> dict[str, Any]:

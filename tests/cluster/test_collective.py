@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.building import MS, at, job, life, losses, play, run, slow
+from tests.building import MS, life, losses, run, slow
+from tests.living import at, job, play
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice

@@ -7,20 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.building import (
-    MS,
-    at,
-    gradient_rows,
-    job,
-    kill,
-    life,
-    losses,
-    phase_time,
-    play,
-    restart,
-    run,
-    slow,
-)
+from tests.building import MS, gradient_rows, kill, life, losses, phase_time, restart, run, slow
+from tests.living import at, job, play
 from tests.seams import Phase, Trace
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice

@@ -1,7 +1,6 @@
 """A worker: how long it computes at a changing pace, and how its time is accounted for."""
 
 import pickle
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,17 +9,12 @@ import pytest
 
 from tests.building import (
     MS,
-    NO_TIME,
     gradient_rows,
-    job,
     life,
     milliseconds,
-    play,
-    read_now,
     run,
     slow,
 )
-from varsim.cluster.worker import Worker
 
 
 def durations(*windows: dict[str, Any], number: int = 4, work: float = 0.1) -> list[float]:
@@ -133,40 +127,6 @@ def test_compute_times_are_rounded_to_whole_ns() -> None:
     )
 
     assert trace.steps.tolist() == [2, 4, 6, 8, 10]
-
-
-def test_a_worker_ahead_of_the_clock_is_caught_up_with() -> None:
-    # A first-come read costs no event: the worker is at its end at once, the clock is not.
-    made = job(network={**NO_TIME, "bandwidth": 1e3})
-    worker = made.workers[0]
-    seen: list[tuple[int, int]] = []
-
-    def process() -> Iterator[Any]:
-        worker.ready_at = 30
-        yield from worker.catch_up()
-        seen.append((made.clock.time, worker.ready_at))
-        yield from worker.catch_up()
-        seen.append((made.clock.time, worker.ready_at))
-
-    play(made, process())
-
-    assert seen == [(30, 30), (30, 30)]
-
-
-def test_computing_begins_where_the_worker_is() -> None:
-    made = job()
-    worker = made.workers[0]
-
-    def process(worker: Worker) -> Iterator[Any]:
-        worker.ready_at = 40 * MS
-        gradient = yield from worker.compute_gradient(read_now(made, worker))
-        assert (gradient.compute_start, gradient.computed) == (40 * MS, 140 * MS)
-        assert gradient.iteration == 0
-        assert made.clock.time == 140 * MS
-
-    play(made, process(worker))
-
-    assert made.clock.time == 140 * MS
 
 
 def test_a_run_cut_short_closes_every_account() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.building import NEEDED, declared, example, job, play, run, slow
+from tests.building import NEEDED, declared, example, run, slow
 from tests.cluster.collectives.walking import walked
+from tests.living import job, play
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, own_links
 from varsim.cluster.collectives import hierarchy, ring

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.building import job, play, run, scenario
+from tests.building import run, scenario
+from tests.living import job, play
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective
 from varsim.cluster.collectives.choice import Choice

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.building import MS, ports, slow
+from tests.building import MS, slow
 from tests.cluster.collectives.algorithms import broadcasts, schedules
 from tests.cluster.collectives.walking import a_job, both_ways, walked
+from tests.living import ports
 from validation.points.schedules import pairwise
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import doubling, ring, tree

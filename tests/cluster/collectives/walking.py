@@ -5,7 +5,7 @@ from typing import Any
 
 from simpy.events import Event
 
-from tests.building import job, play
+from tests.living import job, play
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
