@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from varsim.calibration.families import Fit, Times, choose, fits
+from varsim.calibration.families import Fit, choose, fits
+from varsim.calibration.steps import Times
 from varsim.values.distributions import DISTRIBUTIONS, Distribution
 from varsim.values.stream import stream
 

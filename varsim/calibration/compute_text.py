@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import FEWEST, SHARES, WORST, Choice, Fit, choose
+from varsim.calibration.families import SHARES, WORST, Choice, Fit, choose
 from varsim.calibration.measurement import StepTable, with_unit
 from varsim.calibration.steps import (
+    FEWEST,
     Rows,
     Slow,
     WarmUp,

@@ -7,13 +7,14 @@ distribution is left.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import brentq
 
-Times: TypeAlias = NDArray[np.float64]
+from varsim.calibration.steps import FEWEST, Times
 
 _DIGITS: Final = 6
 _STEADY: Final = 1e-3  # half a per mille either way is no variation worth a law
@@ -44,158 +45,95 @@ def fits(times: Times) -> list[Fit]:
     """Every family that can be fitted; only `constant` where times hardly differ."""
     middle = float(np.median(times))
     if float(times.max()) - float(times.min()) <= _STEADY * middle:
-        return [_constant(times)]
-    return [fitted for family in _FAMILIES if (fitted := family(times)) is not None]
+        value = rounded(middle)
+        return [Fit("constant", {"value": value}, {}, math.inf, lambda share: value)]
+    return [
+        Fit(kind, seconds, plain, float(law.logpdf(times).sum()), law.ppf)
+        for kind, family in _FAMILIES.items()
+        for seconds, plain, law in family(times)
+    ]
 
 
-def _constant(times: Times) -> Fit:
-    value = rounded(float(np.median(times)))
-    return Fit("constant", {"value": value}, {}, math.inf, lambda share: value)
+# Parameters in seconds, plain ones, and scipy's law with them.
+_Law: TypeAlias = tuple[dict[str, float], dict[str, float], Any]
 
 
-def _exponential(times: Times) -> Fit:
+def _exponential(times: Times) -> Iterator[_Law]:
     mean = rounded(float(times.mean()))
-    likelihood = -times.size * math.log(mean) - float(times.sum()) / mean
-    return Fit("exponential", {"mean": mean}, {}, likelihood, lambda p: -mean * math.log1p(-p))
+    yield {"mean": mean}, {}, stats.expon(scale=mean)
 
 
-def _shifted_exponential(times: Times) -> Fit | None:
+def _shifted_exponential(times: Times) -> Iterator[_Law]:
     # The minimum is rounded down: above any of the times the likelihood would be 0.
     minimum, mean = _rounded_down(float(times.min())), rounded(float(times.mean()))
-    if not 0 < minimum < mean:
-        return None
-    scale = mean - minimum
-    likelihood = -times.size * math.log(scale) - float((times - minimum).sum()) / scale
-    given = {"minimum": minimum, "mean": mean}
-    return Fit(
-        "shifted_exponential",
-        given,
-        {},
-        likelihood,
-        lambda p: minimum - scale * math.log1p(-p),
-    )
+    if 0 < minimum < mean:
+        yield {"minimum": minimum, "mean": mean}, {}, stats.expon(minimum, mean - minimum)
 
 
-def _uniform(times: Times) -> Fit:
+def _uniform(times: Times) -> Iterator[_Law]:
     low, high = _rounded_down(float(times.min())), _rounded_up(float(times.max()))
-    likelihood = -times.size * math.log(high - low)
-    given = {"low": low, "high": high}
-    return Fit("uniform", given, {}, likelihood, lambda p: low + p * (high - low))
+    yield {"low": low, "high": high}, {}, stats.uniform(low, high - low)
 
 
-def _normal(times: Times) -> Fit | None:
-    from scipy.special import ndtri
-
+def _normal(times: Times) -> Iterator[_Law]:
     mean, std = rounded(float(times.mean())), rounded(float(times.std()))
-    if std <= 0 or mean < _CUT * std:
-        return None
-    scores = (times - mean) / std
-    likelihood = -times.size * math.log(std * math.sqrt(2 * math.pi)) - float(scores @ scores) / 2
-    given = {"mean": mean, "std": std}
-    return Fit("normal", given, {}, likelihood, lambda p: mean + std * float(ndtri(p)))
+    if 0 < _CUT * std <= mean:
+        yield {"mean": mean, "std": std}, {}, stats.norm(mean, std)
 
 
-def _lognormal(times: Times) -> Fit | None:
-    from scipy.special import ndtri
-
+def _lognormal(times: Times) -> Iterator[_Law]:
     logs = np.log(times)
     sigma = rounded(float(logs.std()))
-    if not 0 < sigma <= 10:
-        return None
-    mean = rounded(math.exp(float(logs.mean()) + sigma**2 / 2))
-    centre = math.log(mean) - sigma**2 / 2
-    scores = (logs - centre) / sigma
-    likelihood = -times.size * math.log(sigma * math.sqrt(2 * math.pi)) - float(logs.sum())
-    likelihood -= float(scores @ scores) / 2
-    return Fit(
-        "lognormal",
-        {"mean": mean},
-        {"sigma": sigma},
-        likelihood,
-        lambda p: math.exp(centre + sigma * float(ndtri(p))),
-    )
+    if 0 < sigma <= 10:
+        mean = rounded(math.exp(float(logs.mean()) + sigma**2 / 2))
+        yield (
+            {"mean": mean},
+            {"sigma": sigma},
+            stats.lognorm(sigma, scale=mean / math.exp(sigma**2 / 2)),
+        )
 
 
-def _gamma(times: Times) -> Fit | None:
-    from scipy.special import digamma, gammaincinv
-
-    mean, logs = float(times.mean()), np.log(times)
-    gap = math.log(mean) - float(logs.mean())  # log(shape) - digamma(shape) at the maximum
-    shape = _root(lambda x: math.log(x) - float(digamma(x)) - gap, 0.05, 1e6)
-    if shape is None:
-        return None
-    mean, shape = rounded(mean), rounded(shape)
-    scale = mean / shape
-    likelihood = (shape - 1) * float(logs.sum()) - float(times.sum()) / scale
-    likelihood -= times.size * (shape * math.log(scale) + math.lgamma(shape))
-    return Fit(
-        "gamma",
-        {"mean": mean},
-        {"shape": shape},
-        likelihood,
-        lambda p: scale * float(gammaincinv(shape, p)),
-    )
+def _gamma(times: Times) -> Iterator[_Law]:
+    mean, shape = rounded(float(times.mean())), rounded(float(stats.gamma.fit(times, floc=0)[0]))
+    yield {"mean": mean}, {"shape": shape}, stats.gamma(shape, scale=mean / shape)
 
 
-def _weibull(times: Times) -> Fit | None:
+def _weibull(times: Times) -> Iterator[_Law]:
     logs = np.log(times)
     relative = logs - logs.max()  # so that no power overflows
 
-    def slope(shape: float) -> float:
-        powers = np.exp(shape * relative)
-        return float((powers @ logs) / powers.sum()) - 1 / shape - float(logs.mean())
+    def slope(log_shape: float) -> float:
+        powers = np.exp(math.exp(log_shape) * relative)
+        return float((powers @ logs) / powers.sum()) - math.exp(-log_shape) - float(logs.mean())
 
-    found = _root(slope, 0.05, 1e6)
-    if found is None:
-        return None
-    shape = rounded(found)
+    ends = math.log(0.05), math.log(1e6)
+    if not slope(ends[0]) * slope(ends[1]) < 0:
+        return
+    shape = rounded(math.exp(float(brentq(slope, *ends, xtol=1e-12))))
     scale = math.exp(float(logs.max())) * float(np.exp(shape * relative).mean()) ** (1 / shape)
-    mean = rounded(scale * math.gamma(1 + 1 / shape))
-    scale = mean / math.gamma(1 + 1 / shape)
-    scores = np.exp(shape * (logs - math.log(scale)))
-    likelihood = times.size * (math.log(shape) - shape * math.log(scale))
-    likelihood += (shape - 1) * float(logs.sum()) - float(scores.sum())
-    return Fit(
-        "weibull",
-        {"mean": mean},
-        {"shape": shape},
-        likelihood,
-        lambda p: scale * (-math.log1p(-p)) ** (1 / shape),
-    )
+    of_one = math.gamma(1 + 1 / shape)
+    mean = rounded(scale * of_one)
+    yield {"mean": mean}, {"shape": shape}, stats.weibull_min(shape, scale=mean / of_one)
 
 
-def _pareto(times: Times) -> Fit | None:
+def _pareto(times: Times) -> Iterator[_Law]:
     minimum = _rounded_down(float(times.min()))
     excess = float(np.log(times / minimum).sum())
-    if excess <= 0:
-        return None
-    alpha = rounded(times.size / excess)
-    if alpha <= 1:
-        return None
-    likelihood = times.size * (math.log(alpha) - math.log(minimum)) - (alpha + 1) * excess
-    given = {"minimum": minimum}
-    return Fit(
-        "pareto", given, {"alpha": alpha}, likelihood, lambda p: minimum * (1 - p) ** (-1 / alpha)
-    )
+    alpha = rounded(times.size / excess) if excess > 0 else 0.0
+    if alpha > 1:
+        yield {"minimum": minimum}, {"alpha": alpha}, stats.pareto(alpha, scale=minimum)
 
 
-_FAMILIES: Final[tuple[Callable[[Times], Fit | None], ...]] = (
-    *(_exponential, _shifted_exponential, _uniform, _normal),
-    *(_lognormal, _gamma, _weibull, _pareto),
-)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float | None:
-    """Root of a function, by Brent's method over the logarithm; None without a sign change."""
-    from scipy.optimize import brentq
-
-    def of_log(point: float) -> float:
-        return function(math.exp(point))
-
-    ends = math.log(low), math.log(high)
-    if not of_log(ends[0]) * of_log(ends[1]) < 0:
-        return None
-    return math.exp(float(brentq(of_log, *ends, xtol=1e-12)))
+_FAMILIES: Final[Mapping[str, Callable[[Times], Iterator[_Law]]]] = {
+    "exponential": _exponential,
+    "shifted_exponential": _shifted_exponential,
+    "uniform": _uniform,
+    "normal": _normal,
+    "lognormal": _lognormal,
+    "gamma": _gamma,
+    "weibull": _weibull,
+    "pareto": _pareto,
+}
 
 
 def _rounded_down(value: float) -> float:
@@ -214,7 +152,6 @@ def _last_digit(value: float) -> float:
 
 WORST: Final = 0.10
 SHARES: Final = (0.5, 0.9, 0.99, 0.999)
-FEWEST: Final = 20  # steps that can tell one family from another
 _CHECKED: Final = SHARES[:3]
 
 

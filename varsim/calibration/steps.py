@@ -6,16 +6,18 @@ factor comes from the order statistics around the medians, on the logarithm of t
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from varsim.calibration.families import FEWEST, Times
 from varsim.calibration.measurement import StepTable
 from varsim.study.stragglers import Stragglers, autocorrelation, stragglers
 
+Times: TypeAlias = NDArray[np.float64]
 Rows = Mapping[int, Sequence[float]]
 
+FEWEST: Final = 20  # steps that can tell one law from another
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
 _MOST_WARM: Final = 0.1  # share of the steps that may be warm-up
 _SLOW: Final = 1.05  # factor from which a worker is called slow
