@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.building import NEEDED, declared, example, run, slow
+from tests.building import NEEDED, declared, example, kill, restart, run, slow
 from tests.cluster.collectives.walking import walked
 from tests.living import job, play
 from varsim.cluster.clock import Activity
@@ -258,6 +258,28 @@ class TestTreesPerCard:
         assert network.by_node([0, 2, 4, 5]) == ByNode(((0, 1), (2, 3)), 1)
         assert network.by_node([0, 1, 2, 3]) is None
         assert network.by_node([0, 4]) is None
+
+    @pytest.mark.parametrize("collective", ["binomial_tree", "double_binary_tree"])
+    @pytest.mark.parametrize("fewer", [False, True])
+    def test_after_a_death_they_are_of_those_who_are_there(
+        self, fewer: bool, collective: str
+    ) -> None:
+        # Message by message, as somebody may come back; most ranks have no agent for between.
+        strategy: dict[str, Any] = {"kind": "on_write", "collective": collective}
+        if fewer:
+            strategy["on_death"] = "continue_with_fewer"
+        nodes = {"kind": "nodes", "workers_per_node": 2, "nics": 2, "inside": INSIDE}
+        back = (kill(0.15, 1), restart(0.35, 1))
+        for events in (back, (kill(0.25, 2),)) if fewer else (back,):
+            trace = run(
+                strategy,
+                network={**nodes, "bandwidth": 1e4, "latency": 1e-3},
+                cluster={"workers": RANKS},
+                events=events,
+                stop={"global_steps": 6},
+            )
+            assert trace.stopped_by == "global_steps"
+            assert len(trace.steps) == 6
 
     @pytest.mark.parametrize("collective", ["binomial_tree", "double_binary_tree"])
     def test_a_run_has_them(self, collective: str) -> None:

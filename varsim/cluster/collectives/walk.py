@@ -42,9 +42,12 @@ class Walk:
             agent.enter()
 
     def tell(self, ends: Sequence[Event]) -> None:
-        """Which event is to happen when each rank is done; in time before the first is."""
+        """Which event is to happen when each rank is done; in time before the first is.
+
+        Agents that neither send nor receive are done before, as soon as they enter.
+        """
         for rank, end in enumerate(ends):
-            agents = self._members[rank :: self._ranks]
+            agents = [agent for agent in self._members[rank :: self._ranks] if agent.takes_part]
             told = end.succeed if len(agents) == 1 else _Last(len(agents), end).done
             for agent in agents:
                 agent.done = told
@@ -118,6 +121,11 @@ class _Member:
         self._here = 0  # messages that have arrived and been added
         self._unadded: dict[int, int] = {}  # that have arrived: how long adding takes, by turn
         self._waiting: dict[int, _Member] = {}  # who could send to it, by turn
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it sends or receives anything."""
+        return bool(self._sends or self.receipts)
 
     def enter(self) -> None:
         """Take part from now on."""
