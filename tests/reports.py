@@ -8,6 +8,8 @@ import json
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from varsim.study.shown import Shown
+
 
 class Told(NamedTuple):
     """What a report holds: sentences, tables as rows of texts, the rows of its CSV, its JSON."""
@@ -22,6 +24,8 @@ class Told(NamedTuple):
 
 def told(made: Any, *given: Any, **options: Any) -> Told:
     """All that its report says, as plain data; a row has its label under the name ''."""
+    if isinstance(made, Shown):
+        return _data(made.report)
     report = import_module(made.told_by).report(made, *given, **options)
     tables = [block for block in report.blocks if hasattr(block, "rows")]
     return Told(
@@ -32,6 +36,19 @@ def told(made: Any, *given: Any, **options: Any) -> Told:
             [{"": row.label, **dict(zip(one.columns, row.cells, strict=False))} for row in one.rows]
             for one in tables
         ),
+        [dict(zip(report.data.columns, row, strict=True)) for row in report.data.rows],
+        json.loads(json.dumps(report.facts(), default=str)),
+    )
+
+
+def _data(report: Any) -> Told:
+    """The same of what is told as data."""
+    rows = report.frame().to_dict("index")
+    return Told(
+        tuple(report.answer.splitlines()),
+        report.lines,
+        (*report.answer.splitlines(), *report.lines),
+        ([{"": name, **row} for name, row in rows.items()],),
         [dict(zip(report.data.columns, row, strict=True)) for row in report.data.rows],
         json.loads(json.dumps(report.facts(), default=str)),
     )

@@ -130,12 +130,12 @@ class TestWhatAStepTakes:
         )
         alone = row(scenario({"kind": "none"}, **LONG))
         assert alone == (
-            "  async PS (none)  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 "
+            "  async PS  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 "
             "updates): "
             "compute 100 %"
         )
         assert row(scenario({"kind": "single"}, **LONG)).startswith(
-            "  one worker (single)  100 ms a step (mean"
+            "  one worker  100 ms a step (mean"
         )
 
 
@@ -165,7 +165,7 @@ class TestLimits:
     def test_too_few_for_one_update_are_told(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"workers": 50}, **LONG)
         (line,) = beginnings([first(made, 50 * 18)])
-        assert line.startswith("  mirrored all-reduce (on_write)  no update: ")
+        assert line.startswith("  all-reduce  no update: ")
         assert line.endswith("; stopped early, after 100 events")
         assert step(first(made, 50 * 18)) == "no update within 100 events"
 
@@ -195,7 +195,7 @@ class TestLimits:
         [
             (
                 "cluster.workers=100000",
-                "async PS (none)                 not begun: 100,000 workers take more",
+                "async PS                 not begun: 100,000 workers take more",
             ),
             ("strategies.sync_replicas.total_num_replicas=1000000000", "gradients dropped"),
             ("strategies.sync_replicas.initial_tokens=1000000000", "gradients dropped"),
@@ -211,10 +211,7 @@ class TestLimits:
     def test_a_step_beyond_the_end_of_the_clock_is_told(self) -> None:
         law = {"compute": {"kind": "constant", "value": 5e9}}
         made = scenario({"kind": "on_write"}, cluster=law, **LONG)
-        assert (
-            row(made)
-            == "  mirrored all-reduce (on_write)  no update in the 146 years that the clock counts"
-        )
+        assert row(made) == "  all-reduce  no update in the 146 years that the clock counts"
 
 
 class TestStandstill:
@@ -225,7 +222,7 @@ class TestStandstill:
         found = first(made)
         assert found.standstill is not None
         lines = beginnings([found])
-        assert lines[0] == "  mirrored all-reduce (on_write)  deadlocked at 300 ms"
+        assert lines[0] == "  all-reduce  deadlocked at 300 ms"
         assert any("worker 1" in line for line in lines[1:])
         assert gradients(made, rates([found])) < 10
 
@@ -238,7 +235,7 @@ class TestStandstill:
         }
         made = scenario({**strategy, "total_num_replicas": 2}, cluster={"workers": 1}, **LONG)
         lines = beginnings([first(made)])
-        assert lines[0].startswith("  sync PS (sync_replicas)  deadlocked at ")
+        assert lines[0].startswith("  sync PS  deadlocked at ")
         assert len(lines) > 1
 
 
@@ -310,19 +307,19 @@ class TestCommand:
         done = check(QUICKSTART)
         assert done.exit_code == 0
         begun = done.stdout[done.stdout.index("How a run") :].splitlines()
-        assert begun.pop(6).endswith("mirrored all-reduce (on_write) 1.21 times as fast.")
+        assert begun.pop(6).endswith("all-reduce 1.21 times as fast.")
         assert begun.pop(6) == ""
         assert begun.pop(6).startswith("Gradients are pushed to servers after the backward pass")
         assert begun.pop(6) == ""
         assert begun == [
             "How a run of each begins, times only:",
-            "  mirrored all-reduce (on_write)  303 ms a step (mean of 18 updates): barrier 43 %, "
+            "  all-reduce  303 ms a step (mean of 18 updates): barrier 43 %, "
             "compute 38 %, write 19 %",
-            "  sync on read (on_read)          251 ms a step (mean of 21 updates): compute 49 %, "
+            "  sync on read          251 ms a step (mean of 21 updates): compute 49 %, "
             "barrier 48 %, write 2 %",
-            "  async PS (none)                 173 ms an iteration of a worker, 21.6 ms an update "
+            "  async PS                 173 ms an iteration of a worker, 21.6 ms an update "
             "(mean of 144 updates): compute 63 %, read 19 %, write 19 %",
-            "  sync PS (sync_replicas)         218 ms a step (mean of 21 updates): compute 51 %, "
+            "  sync PS         218 ms a step (mean of 21 updates): compute 51 %, "
             "token 19 %, write 15 %, rest 15 %",
             "",
             "Running it computes about 28,426 gradients.",

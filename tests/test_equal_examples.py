@@ -1,6 +1,5 @@
 """`global_steps` compares over equal examples, also where updates differ in size."""
 
-import re
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.building import scenario
 from tests.handmade import a_result
 from varsim import Result, Scenario, simulate
+from varsim.report.told import Note, Number
 from varsim.report.words.scenario import describe
 from varsim.study.amount import gradients
 from varsim.study.sweep.case import case_of
@@ -39,24 +39,27 @@ def test_the_others_go_on_until_they_have_as_many_examples() -> None:
     assert [updates for updates, _ in ends(insisted).values()] == [20, 20, 20]
 
 
+def noted(result: Result, code: str) -> list[Note]:
+    return [note for note in result.report.notes if note.code == code]
+
+
 def test_it_is_told_and_how_to_insist() -> None:
     made = comparing(ON_WRITE, NONE, global_steps=20)
     told = (
-        "ompared over equal examples: 240, as many as 20 updates of mirrored all-reduce "
-        "(on_write) take (3 gradients each); with stop.equal_examples=false every run ends after "
+        "compared over equal examples: 240, as many as 20 updates of all-reduce "
+        "take (3 gradients each); with stop.equal_examples=false every run ends after "
         "20 updates"
     )
-    result = simulate(made)
-    assert f"C{told}." in result.notes
-    assert any(f"c{told}" in line for line in describe(made))
-    assert not any("same rule" in note for note in result.notes)
+    assert any(told in line for line in describe(made))
+    assert noted(simulate(made), "unequal-work") == []
     insisted = simulate(comparing(ON_WRITE, NONE, global_steps=20, equal_examples=False))
-    assert not any("equal examples" in note for note in insisted.notes)
-    assert (
-        "The runs did different amounts of work: async PS (none) applied 80 examples, "
-        "mirrored all-reduce (on_write) 240. Their final losses and costs are not for equal work; "
-        "to compare those: --set 'stop={examples: 80}'."
-    ) in insisted.notes
+    (note,) = noted(insisted, "unequal-work")
+    assert note.values == {
+        "few": "async PS",
+        "many": "all-reduce",
+        "times": Number(3.0),
+        "set": "--set 'stop={examples: 80}'",
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,6 @@ def test_where_all_updates_are_equally_large_nothing_changes(
     made = comparing(*strategies, global_steps=20)
     result = simulate(made)
     assert all(trace.global_step == 20 for trace in [*result.traces, *result.reference])
-    assert not any("equal examples" in note for note in result.notes)
 
 
 def test_a_limit_of_examples_counts_too() -> None:
@@ -108,47 +110,41 @@ def test_a_run_that_is_the_same_is_one_case() -> None:
 class TestHowMuchWork:
     def test_a_few_gradients_are_told_and_how_to_make_more(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, time=1.0))
-        (note,) = [note for note in result.notes if "Short runs" in note]
+        (note,) = noted(result, "short-run")
         # Worker 2 needs 300 ms for each.
-        assert note == (
-            "Short runs, with few gradients per worker: 3.67 in mirrored all-reduce (on_write), "
-            "7.67 in async PS (none). Rates from so few may be tens of percent off those of a long "
-            "run; for longer runs: --set 'stop.time=3.27 s'."
-        )
+        assert note.values["who"] == ("all-reduce", "async PS")
+        count = note.values["count"]
+        assert isinstance(count, Number)
+        assert count.mean == pytest.approx(11 / 3)
+        assert str(note.values["more"]).endswith("--set 'stop.time=3.27 s'")
         longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
-        assert not any("Short runs" in note for note in longer.notes)
-        assert longer.answer().startswith("The fastest is async PS (none)")
+        assert noted(longer, "short-run") == []
+        assert longer.report.headline[0].values["best"] == "async PS"
 
     def test_updates_are_what_is_to_be_raised_where_they_end_the_runs(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, global_steps=5))
-        (note,) = [note for note in result.notes if "Short runs" in note]
-        assert note.endswith("; for longer runs: --set stop.global_steps=12.")
+        (note,) = noted(result, "short-run")
+        assert str(note.values["more"]).endswith("--set stop.global_steps=12")
 
     def test_a_run_too_short_names_no_winner(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, time=0.35))
-        assert result.answer() == (
-            "Too short to say which is fastest, with few gradients per worker: 1 in mirrored "
-            "all-reduce (on_write); for longer runs: --set 'stop.time=4.2 s'."
-        )
+        (told,) = result.report.headline
+        assert (told.code, told.values["who"]) == ("too-short", ("all-reduce",))
+        assert str(told.values["more"]).endswith("--set 'stop.time=4.2 s'")
 
     def test_few_reads_name_no_winner(self) -> None:
         # Before a read fast replicas are ahead; here they are in step, and 40 gradients four reads.
         result = simulate(comparing(ON_WRITE, ON_READ, global_steps=40))
-        assert result.answer().startswith(
-            "Too short to say which is fastest, with few gradients per worker: "
-        )
-        assert re.search(
-            r": [\d.]+ \(6 periods between reads take 60\) in sync on read \(on_read\); "
-            r"for longer runs: --set stop\.global_steps=",
-            result.answer(),
-        )
+        (told,) = result.report.headline
+        assert (told.code, told.values["who"]) == ("too-short", ("sync on read",))
+        assert "--set stop.global_steps=" in str(told.values["more"])
         longer = simulate(comparing(ON_WRITE, ON_READ, global_steps=60))
-        assert "Too short" not in longer.answer()
+        assert longer.report.headline[0].code != "too-short"
 
     def test_runs_of_about_equal_work_are_not_told_of(self) -> None:
         result = simulate(comparing(ON_WRITE, SOME_OF_THREE, examples=400))
-        assert not any("different amounts of work" in note for note in result.notes)
-        assert "Too short" not in a_result({"a": (1, 1), "b": (2, 2)}).answer()
+        assert noted(result, "unequal-work") == []
+        assert a_result({"a": (1, 1), "b": (2, 2)}).report.headline[0].code == "fastest"
 
 
 ON_READ = {"kind": "on_read", "read_every": 10}
@@ -166,26 +162,18 @@ def test_replicas_that_are_ahead_are_told_of_and_the_advice_makes_the_work_equal
     strategies: tuple[dict[str, Any], ...], stop: dict[str, int], advice: str
 ) -> None:
     """Two of three replicas of on_read are three times as fast, and go on until all meet."""
-    (said,) = [
-        n
-        for n in simulate(comparing(*strategies, **stop)).notes
-        if "different amounts of work" in n
-    ]
-    assert said.startswith("The runs did different amounts of work all the same: ")
-    assert said.endswith(
-        "Replicas of sync on read (on_read) meet only after every 10 steps; to stop where the work "
-        f"is equal: --set {advice}."
-    )
+    (said,) = noted(simulate(comparing(*strategies, **stop)), "unequal-work")
+    assert said.values["set"] == f"--set {advice}"
     key, _, count = advice.removeprefix("stop.").partition("=")
     result = simulate(comparing(*strategies, **{key: int(count)}))
     assert len({examples for _, examples in ends(result).values()}) == 1
-    assert not any("different amounts of work" in note for note in result.notes)
+    assert noted(result, "unequal-work") == []
 
 
 def test_of_runs_of_equal_time_the_advice_is_whole_rounds() -> None:
     """In 1 s on_write makes 3 steps of 12 examples, on_read more; it meets every 120."""
     result = simulate(comparing(ON_WRITE, ON_READ, time=1.0))
-    (said,) = [note for note in result.notes if "different amounts of work" in note]
-    assert said.endswith("to compare those: --set 'stop={examples: 120}'.")
+    (said,) = noted(result, "unequal-work")
+    assert said.values["set"] == "--set 'stop={examples: 120}'"
     result = simulate(comparing(ON_WRITE, ON_READ, examples=120))
     assert {examples for _, examples in ends(result).values()} == {120}

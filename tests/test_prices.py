@@ -10,9 +10,9 @@ from tests.seams import Phase, Trace
 from validation.networks.ring import Ring
 from varsim import simulate
 from varsim.cluster.topology import NETWORKS
-from varsim.report.training import comparison, document
+from varsim.report.products.facts import document
 from varsim.scenario.targets import Prices
-from varsim.study.cost import COSTS, costs
+from varsim.study.cost import costs
 
 WIRE = {"bandwidth": 1e6, "latency": 0.0, "sharing": "first_come"}
 PRICES = {"device_hour": 3.0, "server_hour": 0.5, "gigabyte": 0.02}
@@ -78,32 +78,26 @@ class TestCosts:
         assert alone.prices is not None
         assert (alone.prices.server_hour, alone.prices.gigabyte) == (0.0, 0.0)
 
-    def test_the_cheapest_is_told(self) -> None:
+    def test_what_is_free_is_told(self) -> None:
         both = scenario(
             {"kind": "none"},
             **served(prices={"device_hour": 3.0}, stop={"global_steps": 20}),
             strategies=({"kind": "none"}, {"kind": "single"}),
         )
-        told, free = simulate(both).answer().splitlines()[-2:]
+        told = simulate(both)
         # Nothing in these runs is random; the one worker never waits for the network.
-        assert told.startswith("A million examples cost least with one worker (single): 20.83 USD")
-        assert "; next is async PS (none): 24.67 USD, 1.18 times as much" in told
-        assert free == (
-            "No price is given for parameter servers: async PS (none) uses 2 at no "
-            "cost (set prices.server_hour)."
-        )
+        costs = told.table()["USD per million examples"]
+        assert costs.to_dict() == {"async PS": "24.7", "one worker": "20.8"}
+        (free,) = (note for note in told.report.notes if note.code == "no-price")
+        assert free.values == {"what": "parameter servers", "key": "server_hour"}
         priced = both.model_copy(update={"prices": Prices(device_hour=3.0, server_hour=1e-9)})
-        assert "No price" not in simulate(priced).answer()
-        alone = simulate(both.with_only((both.strategies[1],))).answer().splitlines()[-1]
-        assert alone.startswith("A million examples cost 20.8")
+        assert "no-price" not in [note.code for note in simulate(priced).report.notes]
 
     def test_they_are_shown(self) -> None:
         described = scenario({"kind": "none"}, **served(prices=PRICES, stop={"time": 2.0}))
         result = simulate(described)
         (dollars,) = result.table()["USD/h"]
         assert dollars.startswith("13.0")
-        rows = {row.label: row for row in comparison(result).rows}
-        assert rows["USD/h"].meaning == COSTS["cost_per_hour"].description
         found = {row["cost"]: row for row in document(result)["costs"]}
         assert found["cost_per_hour"]["unit"] == "USD/h"
 

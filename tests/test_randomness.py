@@ -7,8 +7,6 @@ import pytest
 from tests.building import example, scenario
 from tests.seams import STRATEGIES, Run, Trace, run_one
 from varsim import Result, Scenario
-from varsim.report.render import render
-from varsim.report.training import report
 from varsim.report.words.scenario import describe
 from varsim.scenario.training import is_random, times_are_random
 from varsim.study import simulation
@@ -87,10 +85,8 @@ class TestWhatIsExactIsRunOnce:
         assert result.replications == 1
         found = result.estimate("none", "examples_per_s")
         assert (found.low, found.high, found.replications) == (found.mean, found.mean, 1)
-        assert result.notes[0] == (
-            "Exact: nothing in these runs is random, so each strategy was run once, not 4 times."
-        )
-        assert "not enough to tell" not in result.answer()
+        assert "exact" in [note.code for note in result.report.notes]
+        assert "untold" not in [note.code for note in result.report.headline]
         curve = result.loss_curves()
         assert (curve["low"] == curve["high"]).all()
 
@@ -101,9 +97,8 @@ class TestWhatIsExactIsRunOnce:
             for strategy in (0, 1, None)
             for number in range(4)
         ]
-        whole = Result(result.scenario, every[:8], every[8:]).answer()
-        assert " in every replication" in whole
-        assert result.answer() == whole.replace(" in every replication", "")
+        whole = Result(result.scenario, every[:8], every[8:])
+        assert result.answer() == whole.answer()
 
     def test_beside_a_random_one_it_counts_in_every_replication(
         self, monkeypatch: pytest.MonkeyPatch
@@ -115,9 +110,6 @@ class TestWhatIsExactIsRunOnce:
             own = result.trace("on_write", number)
             made = run_one(Run(result.scenario, 1, number))
             assert (own.replication, times(own), values(own)) == (number, times(made), values(made))
-        assert result.notes[0].endswith(
-            "Exact, from one run: mirrored all-reduce (on_write); nothing there is random."
-        )
 
     def test_recorded_times_in_queues_are_run_once_but_not_called_exact(self) -> None:
         """Who comes first is decided by nanoseconds, and a slower read may be a faster run."""
@@ -140,17 +132,13 @@ class TestWhatIsExactIsRunOnce:
 
         result = simulation.simulate(made(0.105))
         assert result.replications == 1
-        assert result.notes[0] == (
-            "Nothing in these runs is random, so each strategy was run once, not 4 times. "
-            "Async PS (none) is not exact: recorded times meet in queues, where a nanosecond "
-            "decides who is first; times 1 ns off move rates by some 0.4 %."
-        )
-        assert ", exact" not in render(report(result), "markdown")
+        (note,) = (note for note in result.report.notes if note.code == "recorded-order")
+        assert note.values == {"who": ("async PS",)}
         assert "1 replication of each (nothing is random)" in describe(result.scenario)[0]
         alone = scenario(
             {"kind": "on_write"}, cluster={"compute": PLAYED}, stop={"global_steps": 8}
         )
-        assert simulation.simulate(alone).notes[0].startswith("Exact: nothing in these runs")
+        assert "exact" in [note.code for note in simulation.simulate(alone).report.notes]
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))

@@ -7,7 +7,8 @@
 `load` reads a file, a text or a dict into an experiment of training, of variables, or a sweep or
 plan; `run`, `sweep`, `plan` and `explain` do what the commands of these names do, and return what
 came of it; `compare` has two results side by side; `calibrate` makes measured files part of a
-scenario; `register` makes strategies and other parts of your own known to scenarios.
+scenario; `tell` has what a result comes to as data; `register` makes strategies and other parts of
+your own known to scenarios.
 """
 
 from importlib import import_module
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from varsim.calibration.fragment import calibrate as calibrate
     from varsim.cluster.job import DeadlockError as DeadlockError
+    from varsim.report.tell import tell as tell
     from varsim.scenario.extensions import register as register
     from varsim.scenario.fault import ScenarioError as ScenarioError
     from varsim.scenario.loading import load_scenario as load_scenario
@@ -52,6 +54,7 @@ _HOMES = {
     "simulate": "varsim.study.simulation",
     "simulate_variables": "varsim.study.simulation",
     "sweep": "varsim.study.experiment",
+    "tell": "varsim.report.tell",
     "__version__": "varsim.version",
 }
 

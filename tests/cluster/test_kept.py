@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.building import scenario
 from tests.cluster.test_interruptions import NEVER, NS
 from tests.cluster.test_saving import fail, struck
-from varsim import simulate
 from varsim.study.gradients import Gradients
 from varsim.study.measure import measure, worker_time
 
@@ -42,16 +40,3 @@ def test_a_loss_is_reached_by_the_updates_that_the_model_is_made_of() -> None:
     assert [step for step, _ in kept] == [*range(9), 8, *range(9, 13)]
     assert kept[7:11] == [(7, 4.0), (8, 4.25), (8, 9.25), (9, 10.25)]
     assert (9, 5.0) in [(row.global_step, row.time / NS) for row in trace.evaluations]
-
-
-def test_gradients_that_died_with_a_copy_are_told_as_such() -> None:
-    result = simulate(
-        scenario(
-            {"kind": "local_sgd", "period": 4, "on_death": "continue_with_fewer"},
-            failures={"of": ({"domain": "worker", "mtbf": 2.0},)},
-            stop={"time": 9.0},
-        )
-    )
-    assert any(trace.in_vain is not None for trace in result.traces)
-
-    assert "wasted on gradients that were never applied, or undone" in result.answer()

@@ -124,7 +124,7 @@ class TestWords:
         assert of_7b({"sharding": "optimizer"}).workload.optimizer is not None
         fits = of_7b({}, device="h200_sxm")  # 108 GB fit into 141: only check says so
         assert memory(fits) == []
-        assert "mirrored all-reduce (on_write) 108 GB" in memory(fits, always=True)[0]
+        assert "all-reduce 108 GB" in memory(fits, always=True)[0]
         with pytest.raises(ValidationError, match="nothing is sharded, and no device's memory"):
             of_7b({}, device={"peak": 1e14})
 

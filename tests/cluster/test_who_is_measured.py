@@ -9,7 +9,6 @@ from tests.building import kill, restart, run, scenario
 from tests.seams import Trace
 from varsim import simulate
 from varsim.cluster.replicas import LocalReplicas
-from varsim.report.words.notes import notes
 from varsim.scenario.provenance import trace_sha256
 
 COPIES: list[dict[str, Any]] = [
@@ -113,8 +112,5 @@ def test_a_run_says_so_and_leaves_the_cell_empty() -> None:
     for one in (result,):
         assert np.isnan(one.estimate("gone", "final_loss").mean)
         assert not np.isnan(one.estimate("none", "final_loss").mean)
-        (said,) = [note for note in notes(one) if "nobody has the model" in note]
-        assert said == (
-            "At the end nobody has the model of 'gone': the copies from which it would be read "
-            "died with their workers, so that there is no final loss or accuracy."
-        )
+        (note,) = (note for note in one.report.notes if note.code == "model-lost")
+        assert note.values == {"who": ("gone",)}

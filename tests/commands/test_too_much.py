@@ -204,9 +204,7 @@ def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, a
         done = CliRunner().invoke(cli.app, [command, str(file)])
         assert done.exit_code == 2
         (line,) = done.stderr.splitlines()
-        assert line.startswith(
-            "varsim: async PS (none): more than a trillion failures would strike"
-        )
+        assert line.startswith("varsim: async PS: more than a trillion failures would strike")
         assert advice in line
 
 
@@ -217,7 +215,7 @@ def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, a
         (
             "plan",
             PLAN.replace("cluster.workers: [2, 4]", "failures.of.0.mtbf: [1 s, 1000 s]"),
-            "1 cell failed, such as async PS (none) with mtbf = 1 s: ",
+            "1 cell failed, such as async PS with mtbf = 1 s: ",
             0,
         ),
     ],

@@ -41,9 +41,7 @@ def test_a_step_of_many_years_is_refused(
     done = varsim(command, file, "--set", f"cluster.network.sharing={sharing}", *more)
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        "varsim: one step of mirrored all-reduce (on_write) takes about 1,230,556 h (553 MB"
-    )
+    assert line.startswith("varsim: one step of all-reduce takes about 1,230,556 h (553 MB")
     assert line.endswith("is the unit of cluster.network.bandwidth right?")
     assert not (file.parent / "reports").exists()
 

@@ -13,7 +13,6 @@ from tests.handmade import a_result
 from varsim.report import page
 from varsim.report.files.save import save
 from varsim.report.report import Report
-from varsim.report.training import report
 from varsim.study.result import Result
 
 
@@ -119,6 +118,6 @@ def test_an_error_names_the_directory_that_was_asked_for(
 
     monkeypatch.setattr(page, "write", full)
     with pytest.raises(OSError) as caught:
-        save(result, tmp_path / "run", report(result))
+        save(result, tmp_path / "run", result.report)
     assert caught.value.filename == str(tmp_path / "run")
     assert (caught.value.errno, caught.value.strerror) == (28, "No space left on device")

@@ -1,6 +1,7 @@
 """The files of a run: complete or absent, always the same bytes, and enough to start again from."""
 
 import csv
+import dataclasses
 import gzip
 import json
 import re
@@ -20,10 +21,9 @@ from varsim.report import page
 from varsim.report.files.claim import Kind, NotARunError, check_file, check_target
 from varsim.report.files.save import save
 from varsim.report.files.text_columns import fair_shares, seconds_text
+from varsim.report.formats import render
 from varsim.report.plots.gallery import PLOTS
-from varsim.report.render import render
 from varsim.report.report import Report
-from varsim.report.training import report
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -91,7 +91,7 @@ def test_a_saved_run_has_its_scenario_and_what_is_sent_beside(tmp_path: Path) ->
     )
     result = simulate(scenario)
     save(result, tmp_path / "run")
-    assert any("hidden behind" in note for note in result.notes)
+    assert "sending hidden" in result.table()
     # What is sent beside computation: of the first replication, in a file and on tracks.
     sent = [trace.send_rows.array().tolist() for trace in result.traces]
     assert [bool(rows) for rows in sent] == [False, False, True, False, False, False]
@@ -139,25 +139,26 @@ def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -
     text = (directory / "summary.json").read_text(encoding="utf-8")
     facts = json.loads(text)
     assert facts["provenance"] == result.provenance
-    assert facts["answer"] == result.answer().splitlines()
+    assert [note["text"] for note in facts["headline"]] == result.answer().splitlines()
     assert facts["runs"][0]["worker_time_ns"][0][0] == 5_000_000_000
     assert facts["runs"][0]["share_of_applied"] == [0.8, 0.2]
     assert facts["runs"][0]["links"]["moved_bytes"] == [250.0, 500.0]
     row = facts["summary"][2]
     assert (row["metric"], row["values"]) == ("updates_per_s", [0.3, 0.15])
-    printed = json.loads(render(report(result), "json"))
+    printed = json.loads(render(result.report, "json"))
     for run in facts["runs"]:
         del run["rows"]
     assert printed == facts
-    assert render(report(result), "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
+    assert render(result.report, "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
 
 
-def test_markdown_is_one_table_and_the_answer() -> None:
+def test_markdown_is_the_answer_and_one_table() -> None:
     result = a_result({"a|b": (1,), "c": (2,)})
-    lines = render(report(result), "md").splitlines()
-    assert lines[2].startswith("| a\\|b | 0.3000 | 2.500 | 1.00x |")
-    assert len({line.replace("\\|", "").count("|") for line in lines[:4]}) == 1
-    assert lines[5] == inert.markdown(result.answer().splitlines()[0])
+    lines = render(result.report, "md").splitlines()
+    assert lines[0] == inert.markdown(result.answer().splitlines()[0])
+    start = next(index for index, one in enumerate(lines) if one.startswith("| a\\|b | 2.50 | 1 |"))
+    table = lines[start - 2 : start + 2]
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1
     assert lines[-1] == f"- {inert.markdown(result.notes[-1])}"
 
 
@@ -172,7 +173,7 @@ def failing(error: type[BaseException]) -> Callable[[Report, Path], None]:
 
 
 def test_the_page_and_the_plots_are_part_of_the_run(result: Result, tmp_path: Path) -> None:
-    save(result, tmp_path / "run", report(result))
+    save(result, tmp_path / "run", result.report)
     plots = {f"{plot.name}.{form}" for plot in PLOTS for form in ("png", "svg")}
     assert set(contents(tmp_path / "run")) == FILES | plots | {"report.html"}
 
@@ -183,11 +184,11 @@ def test_what_is_interrupted_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(page, "write", failing(error))
     with pytest.raises(error):
-        save(result, tmp_path / "run", report(result))
+        save(result, tmp_path / "run", result.report)
     assert list(tmp_path.iterdir()) == []
     before = contents(save(result, tmp_path / "run").directory)
     with pytest.raises(error):
-        save(a_result(), tmp_path / "run", report(a_result()))
+        save(a_result(), tmp_path / "run", a_result().report)
     assert contents(tmp_path / "run") == before
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
@@ -199,8 +200,8 @@ def test_an_older_run_is_replaced_whole(
         (directory / "links.svg").write_text(report.question)
 
     monkeypatch.setattr(page, "write", write)
-    save(result, tmp_path / "run", report(result, "old"))
-    save(a_result(), tmp_path / "run", report(a_result(), "new"))
+    save(result, tmp_path / "run", dataclasses.replace(result.report, question="old"))
+    save(a_result(), tmp_path / "run", dataclasses.replace(a_result().report, question="new"))
     assert set(contents(tmp_path / "run")) == FILES | {"links.svg"}
     assert (tmp_path / "run" / "links.svg").read_text() == "new"
     assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
@@ -304,7 +305,7 @@ def test_spans_beyond_the_cap_are_left_out_and_it_is_said(tmp_path: Path) -> Non
         "1, and so on; every other file counts all of them",
     )
     facts = json.loads((saved.directory / "summary.json").read_text(encoding="utf-8"))
-    assert facts["notes"] == [*result.notes, *saved.notes]
+    assert facts["remarks"] == list(saved.notes)
     spans = pd.read_csv(saved.directory / "spans.csv")
     counts = spans.groupby(["strategy", "replication"]).size()
     assert counts.to_dict() == {("a", 0): 12, ("a", 1): 8, ("b", 0): 12, ("b", 1): 8}

@@ -54,7 +54,7 @@ def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
     printed = varsim("plan", file, "--out", out, "--jobs", 1)
     lines = printed.splitlines()
     assert lines[0] == (
-        "Answer: mirrored all-reduce (on_write) with workers = 6: 12.00 USD/h, the lowest cost "
+        "Answer: all-reduce with workers = 6: 12.00 USD/h, the lowest cost "
         "per hour at which every "
         "target is met."
     )
@@ -62,7 +62,7 @@ def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
         "Target throughput at least 150 examples/s: ",
         "Run 12 times with fresh seeds (seed 4) it still meets every target: ",
         "Runner-up: ",
-        "The best of async PS (none), with workers = ",
+        "The best of async PS, with workers = ",
         "What keeps the answer from being cheaper: throughput at least 150 examples/s. The closest "
         "that ",
         "The answer's busiest resource: ",
@@ -129,7 +129,7 @@ def test_no_answer_is_exit_3(file: Path, tmp_path: Path) -> None:
     change = ("--set", "targets.throughput=9000 examples/s")
     printed = varsim("plan", file, "--out", out, "--quiet", *change, code=OUT_OF_BOUNDS)
     assert printed.startswith("No answer: no cell of the space surely meets every target.\n")
-    assert "The closest, async PS (none) with workers = 8" in printed
+    assert "The closest, async PS with workers = 8" in printed
     assert "below 9,000 examples/s" in printed
     assert not (out / "plan.yaml").exists(), "of the answer before"
     assert json.loads((out / "plan.json").read_text())["answer"] is None
@@ -149,7 +149,7 @@ def test_options(file: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
         return varsim("plan", file, "--out", out, "--quiet", *options).splitlines()[0]
 
-    assert answer("--strategy", "none").startswith("Answer: async PS (none)")
+    assert answer("--strategy", "none").startswith("Answer: async PS")
     assert ": 6 workers, the lowest number of workers" in answer("--minimize", "workers")
     assert "workers = 5" not in answer("--set", "cluster.workers=6,7")
     assert "no strategy 'nine'" in CliRunner().invoke(
@@ -194,7 +194,7 @@ class TestTooManyToLookAtAll:
         two = varsim("plan", large, "--out", tmp_path / "two", "--jobs", 2, "--quiet")
         assert sha256(one) == sha256(two)
         assert "these were chosen from 6,240 combinations" in one
-        assert one.startswith("Answer: mirrored all-reduce (on_write) with workers = 6, latency = ")
+        assert one.startswith("Answer: all-reduce with workers = 6, latency = ")
 
     def test_without_optuna_it_says_what_to_install(
         self, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ class TestPlan:
         assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
         said = [note for note in notes(limited) if "memory" in note]
         assert said == [
-            "Cells left out because they do not fit into memory: async PS (none) 2; the first "
+            "Cells left out because they do not fit into memory: async PS 2; the first "
             "needs "
             "20 MB, and a server has 15 MB (memory.exceeded: mark includes them)."
         ]

@@ -66,13 +66,10 @@ def test_the_answer_has_a_ring_and_the_target_a_line(plan: Plan) -> None:
     ]
     assert [150.0, 150.0] in [list(line.get_ydata()) for line in axes.lines]
     assert axes.get_xlabel() == "cost (USD per hour)"
-    assert (
-        PLOT.title(plan)
-        == "The answer: mirrored all-reduce (on_write) with workers = 6: 12.00 USD/h"
-    )
+    assert PLOT.title(plan) == "The answer: all-reduce with workers = 6: 12.00 USD/h"
     assert [str(one.get_label()) for one in legend(plan)] == [
-        "mirrored all-reduce (on_write)",
-        "async PS (none)",
+        "all-reduce",
+        "async PS",
         "does not surely meet a target",
         "highest mean, other targets met",
         "the answer",

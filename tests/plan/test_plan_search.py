@@ -146,8 +146,8 @@ class TestTheAnswer:
             return notes_of(plan_of(found, cells))
 
         assert notes(block)[0] == (
-            "Loss 0.05 is reached at the learning rates of the file, mirrored all-reduce "
-            "(on_write) at learning rate 0.1, async PS (none) at learning rate 0.02; for the best "
+            "Loss 0.05 is reached at the learning rates of the file, all-reduce "
+            "at learning rate 0.1, async PS at learning rate 0.02; for the best "
             "rate of each, run varsim tune FILE without the plan."
         )
         varied = block.replace("cluster.workers: [2, 4]", "workload.optimizer.learning_rate: [0.1]")
@@ -291,10 +291,7 @@ class TestCells:
         asked = question(block)
         cells = all_cells(asked)
         places = Places(asked.quantities, cells)
-        assert (
-            places.full(cells[0])
-            == "mirrored all-reduce (on_write) with workers = 4, bandwidth = 10 Gbit/s"
-        )
+        assert places.full(cells[0]) == "all-reduce with workers = 4, bandwidth = 10 Gbit/s"
         assert places.told(cells[-1]) == (
             "workers = 6, parameter_servers = 2, bandwidth = 25 Gbit/s"
         )

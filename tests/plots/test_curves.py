@@ -72,14 +72,6 @@ class TestData:
         (curve,) = curves.curves(result_of(lost, none, replace(lost, strategy="x")), "time")[:1]
         assert (curve.strategy, curve.x.tolist(), curve.mean.tolist()) == ("lost", [0], [2])
 
-    def test_losses_are_compared_where_the_shortest_run_ends(self) -> None:
-        result = a_result({"a": (1, 1), "b": (2, 2)})
-        # b is evaluated at 0, 10 and 20 s: at 10 s its loss is 1.
-        losses = {"a": [0.5] * 2, "b": [1.0] * 2}
-        assert curves.compared(result, "time") == (10, losses, True)
-        losses = {"a": [0.5] * 2, "b": [0.5] * 2}
-        assert curves.compared(result, "global_step") == (3, losses, True)
-
 
 class TestDrawing:
     @pytest.mark.parametrize(
@@ -128,113 +120,6 @@ class TestDrawing:
         curves.draw(result_of(evaluated("a", [(0, 0, 2), (0.02, 1, 1)])), axes, "time")
         assert axes.get_xlabel() == "simulated time (ms)"
         assert axes.lines[0].get_xdata()[-1] == pytest.approx(20)
-
-
-class TestTitle:
-    @pytest.mark.parametrize(
-        ("losses", "said"),
-        [
-            ({"a": [0.5]}, "After 10 s the loss of 'a' is 0.5"),
-            ({"a": [0.5, 0.5], "b": [0.4, 0.4]}, "After 10 s the lowest loss is that of 'b': 0.4"),
-            (
-                {"a": [0.5, 0.7], "b": [0.4, 0.9]},
-                "After 10 s the lowest loss is that of 'a' or 'b', too few replications to "
-                "tell: 0.6",
-            ),
-            (
-                {"a": [0.5, 0.7], "b": [0.5, 0.7]},
-                "'a' and 'b' have the same loss after 10 s: 0.6",
-            ),
-            (
-                {"a": [0.5, 0.6], "b": [0.5, 0.6], "c": [0.7, 0.84]},
-                "'a' and 'b' have the same loss after 10 s, the best of 3: 0.55",
-            ),
-            (
-                {"a": [0.5], "c": [0.7]},
-                "After 10 s the lowest loss is that of 'a' in one replication: 0.5",
-            ),
-            (
-                {"a": [0.500, 0.600], "b": [0.501, 0.602]},
-                "After 10 s the lowest loss is that of 'a' or 'b', practically equal: 0.55",
-            ),
-            ({"a": [math.nan]}, "No finite loss was measured"),
-        ],
-    )
-    def test_says_no_more_than_is_known(self, losses: dict[str, list[float]], said: str) -> None:
-        runs = [
-            evaluated(label, [(0, 0, 2), (10, 1, loss)], replication)
-            for label, each in losses.items()
-            for replication, loss in enumerate(each)
-        ]
-        assert curves.title(result_of(*runs), "time").replace(RATE, "") == said
-
-    def test_a_target_that_is_reached_is_what_it_is_about(self) -> None:
-        # Losses 1 and 0.5 after 5 and 10 s, of the other after 10 and 20 s.
-        runs = [a_trace(name, n, pace) for name, pace in (("a", 1), ("b", 2)) for n in (0, 1)]
-        said = curves.title(result_of(*runs, targets={"loss": 0.6}, replications=2), "time")
-        assert said.startswith(f"Loss 0.6{RATE} is reached soonest by 'a': after 10 s")
-        slow = [replace(run, evaluations=run.evaluations[:2]) for run in runs[2:]]
-        alone = result_of(*runs[:2], *slow, targets={"loss": 0.6}, replications=2)
-        assert curves.title(alone, "time") == (
-            f"Loss 0.6{RATE} is reached in every replication by 'a' alone, after 10 s"
-        )
-        missed = result_of(*runs, targets={"loss": 0.1}, replications=2)
-        assert curves.title(missed, "time") == (
-            f"After 10 s{RATE} the lowest loss is that of 'a': 0.5"
-        )
-
-    def test_rates_that_differ_are_those_at_which_it_holds(self) -> None:
-        rates = {"a": 0.5, "b": 0.7}
-        own = [
-            {"kind": "none", "name": name, "optimizer": {"kind": "sgd", "learning_rate": rate}}
-            for name, rate in rates.items()
-        ]
-        workload = {**a_scenario().workload.model_dump(), "optimizer": None}
-        scenario = a_scenario(strategies=tuple(own), workload=workload, replications=2)
-        runs = [
-            evaluated(name, [(0, 0, 2), (10, 1, rates[name])], n) for name in rates for n in (0, 1)
-        ]
-        assert curves.title(Result(scenario, runs, []), "time") == (
-            "After 10 s at these learning rates the lowest loss is that of 'a' (learning rate "
-            "0.5): 0.5"
-        )
-
-    def test_where_nothing_was_measured_after_the_start_nothing_is_claimed(self) -> None:
-        one, other = evaluated("one", [(0, 0, 2)]), evaluated("other", [(0, 0, 2), (5, 2, 1)])
-        said = curves.title(result_of(one, other), "time")
-        assert said == "Not every strategy's loss was measured after the start"
-
-    def test_counts_updates(self) -> None:
-        assert (
-            curves.title(a_result(), "global_step")
-            == f"After 3 updates{RATE} the loss of 'none' is 0.5"
-        )
-
-    def test_between_two_measurements_nothing_is_claimed(self) -> None:
-        # Equal at 2 updates; at 3 only one is measured, so its lower loss there says nothing.
-        one = evaluated("one", [(0, 0, 2), (5, 2, 1), (9, 3, 0.5)])
-        other = evaluated("other", [(0, 0, 2), (5, 2, 1), (9, 8, 0.7)])
-        said = curves.title(result_of(one, other), "global_step")
-        assert said == f"'one' and 'other' have the same loss after 2 updates{RATE}: 1"
-
-    def test_without_a_common_number_of_updates_nothing_is_claimed(self) -> None:
-        one, other = (evaluated(str(n), [(0, 0, 2), (5, n, 1)]) for n in (2, 3))
-        said = curves.title(result_of(one, other), "global_step")
-        assert (
-            said
-            == "Losses were measured after different numbers of updates, so they are not ranked"
-        )
-
-    def test_a_loss_measured_before_the_end_is_called_that(self) -> None:
-        short = evaluated("short", [(0, 0, 2), (10, 1, 1)])
-        longer = replace(
-            evaluated("longer", [(0, 0, 2), (9, 2, 0.7), (20, 9, 0.1)]), end=20 * SECOND
-        )
-        said = curves.title(result_of(short, longer), "time")
-        assert said == (
-            f"By 10 s{RATE} the lowest loss measured last is that of 'longer' in one replication: "
-            "0.7"
-        )
 
 
 @pytest.mark.parametrize(

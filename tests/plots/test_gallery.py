@@ -183,31 +183,6 @@ class TestThroughput:
         assert len(axes.containers) == 1
         assert not axes.lines
 
-    @pytest.mark.parametrize(
-        ("paces", "said"),
-        [
-            ({"a": (1,)}, "'a' applies 2.500 examples/s"),
-            ({"a": (1, 1), "b": (2, 2)}, "The fastest is 'a': 2.500 examples/s, 2.00 times 'b'"),
-            ({"a": (2, 2), "b": (1, 1)}, "The fastest is 'b': 2.500 examples/s, 2.00 times 'a'"),
-            ({"a": (1, 1), "b": (1, 1)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
-            ({"a": (1,), "b": (1,)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
-            (
-                {"a": (1, 2), "b": (2, 1)},
-                "The fastest is 'a' or 'b', too few replications to tell: 1.875 ± ? examples/s",
-            ),
-            (
-                {"a": (1, 2, 2), "b": (2, 1, 2), "c": (2, 2, 1)},
-                "The fastest is 'a', 'b' or 'c', too close to call: 1.7 ± 1.8 examples/s",
-            ),
-            (
-                {name: (1, 2, 2, 2)[at:] + (1, 2, 2, 2)[:at] for at, name in enumerate("abcd")},
-                "The fastest is 'a', 'b' or 2 more, too close to call: 1.56 ± 0.99 examples/s",
-            ),
-        ],
-    )
-    def test_title(self, paces: dict[str, Sequence[int]], said: str) -> None:
-        assert plots.throughput_title(a_result(paces)) == said
-
 
 class TestStaleness:
     def test_of_the_run_by_hand(self) -> None:
@@ -249,14 +224,6 @@ class TestStaleness:
         assert axes[0].get_title("right") == "mean 0.333 · largest 1 · copies missed 2"
         assert axes[1].get_title("right").endswith("copies, when read, had missed 2 on average")
 
-    def test_title(self) -> None:
-        fresh, old = stale("a", [0, 0]), stale("b", [2, 3])
-        assert plots.staleness_title(result_of([fresh])) == "No applied gradient was stale"
-        assert plots.staleness_title(result_of([fresh, old])) == (
-            "The gradients of 'b' are 2.5 updates old on average; those of 'a' are never stale"
-        )
-        assert plots.staleness_title(result_of([stale("a", [])])) == "No gradient was applied"
-
 
 class TestTimeSplit:
     def test_of_the_run_by_hand(self) -> None:
@@ -280,8 +247,6 @@ class TestTimeSplit:
         (split,) = (plot for plot in PLOTS if plot.name == "time_split")
         handles = [str(handle.get_label()) for handle in split.legend(result)]
         assert handles == ["compute", "compute, wasted", "read", "write"]
-        said = "Computing that is not wasted takes 45 % of the workers' time"
-        assert plots.time_split_title(result) == said
         # The table below it says the same, part by part.
         table = time_shares(result)
         assert [(row.label, row.cells[0]) for row in table.rows] == [

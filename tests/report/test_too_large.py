@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.report.plots.gallery import throughput_title
 from varsim.report.plots.plan.pareto import title
 from varsim.report.why import notes
 from varsim.report.words import sweep as sweep_words
@@ -45,13 +44,17 @@ def settings() -> dict[str, Any]:
     }
 
 
-def test_title_of_the_throughput(settings: dict[str, Any]) -> None:
+def test_a_run_does_not_rank_it(settings: dict[str, Any]) -> None:
     found = varsim.run(settings)
     assert isinstance(found, Result)
-    assert throughput_title(found).startswith(f"The fastest is {LARGE}: ")
+    assert found.estimate("plain", "examples_per_s").mean > 0
+    (first,) = found.report.headline
+    assert (first.code, first.values["best"]) == ("alone", "all")
+    assert found.report.table.rows == ("all", "plain")
+    (note,) = (note for note in found.report.notes if note.code == "memory")
+    assert note.values["who"] == ("plain",)
     alone = varsim.run(settings, strategies=["plain"])
-    assert isinstance(alone, Result)
-    assert throughput_title(alone).startswith(f"{LARGE} applies ")
+    assert [note.code for note in alone.report.headline] == ["none-fits"]
 
 
 def test_sweep(settings: dict[str, Any]) -> None:

@@ -9,8 +9,7 @@ from tests.building import kill, scenario
 from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.report.files.save import save
-from varsim.report.plots import curves, gallery
-from varsim.report.training import comparison
+from varsim.report.told import Note
 from varsim.study.measure import measure
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -41,14 +40,10 @@ def test_it_is_not_compared_with_the_others() -> None:
 
     assert list(result.standstills) == ["stuck"]
     assert result.compared == ("b", "c")
-    first, *others = result.answer().splitlines()
-    assert first == "'stuck' deadlocked at 4 s; it is left out of the comparison."
-    assert others[0].startswith(
-        "One replication is not enough to tell which strategy is fastest: 'b' ("
-    )
-    assert not any("stuck" in line for line in others if "distance" not in line)
-    assert gallery.throughput_title(result).startswith("The fastest is 'b' in one replication: ")
-    assert "stuck" not in curves.title(result, "time_s")
+    (first,) = result.report.headline
+    assert (first.code, first.values["tied"]) == ("untold", ("b", "c"))
+    assert result.report.table.rows == ("b", "c", "stuck")
+    assert result.report.notes[0].code == "deadlock"
 
 
 def test_it_does_not_shorten_the_time_of_the_comparison() -> None:
@@ -62,58 +57,32 @@ def test_it_does_not_shorten_the_time_of_the_comparison() -> None:
 
 def test_the_table_says_since_when() -> None:
     result = result_of([stuck(), a_trace("b")])
-    assert result.table()["deadlocked"].tolist() == ["at 4 s", "-"]
+    assert result.table()["deadlocked"].tolist() == ["-", "4 s"]
     assert "deadlocked" not in result_of([a_trace("a"), a_trace("b")]).table()
-    (row,) = (row for row in comparison(result).rows if row.label == "deadlocked")
-    assert "nothing could happen any more" in row.meaning
 
 
 @pytest.mark.parametrize(
-    ("times", "said", "cell"),
-    [
-        ((4, 4), "at 4 s, in all 2 replications", "at 4 s"),
-        ((6, 4), "between 4 s and 6 s, in all 2 replications", "at 4 s"),
-        ((None, 4), "at 4 s, in 1 of 2 replications", "at 4 s, in 1 of 2"),
-    ],
+    ("times", "often"),
+    [((4, 4), ""), ((6, 4), ""), ((None, 4), ", in 1 of 2 replications")],
 )
-def test_it_is_said_how_often(times: tuple[int | None, ...], said: str, cell: str) -> None:
+def test_it_is_said_how_often(times: tuple[int | None, ...], often: str) -> None:
     result = twice(*times)
-    assert f"'stuck' deadlocked {said}" in result.answer()
-    assert result.table().loc["stuck", "deadlocked"] == cell
+    (note,) = (note for note in result.report.notes if note.code == "deadlock")
+    assert note.values["often"] == often
+    assert result.table().loc["stuck", "deadlocked"] == "4 s"
 
 
 def test_where_all_stand_still_nothing_is_compared() -> None:
     result = result_of([stuck("a"), stuck("b", 7)])
-    assert result.answer() == ("'a' deadlocked at 4 s.\n'b' deadlocked at 7 s.")
+    assert result.report.headline == (Note("none-compared", {"who": ("a", "b")}),)
     assert result.common_end == 10 * SECOND
-    assert gallery.throughput_title(result) == "No strategy has a throughput"
-    assert curves.title(result, "time_s")
-
-
-def test_the_notes_say_why_and_what_counts() -> None:
-    (note,) = (line for line in result_of([stuck()]).notes if "deadlocked" in line)
-    assert note == (
-        "'stuck' deadlocked at 4 s; its numbers cover the time before that. worker 0: "
-        "waiting for x; to free it: restart it."
-    )
-    limited = result_of([stuck()], stop={"time": 10.0})
-    (note,) = (line for line in limited.notes if "deadlocked" in line)
-    assert "its wait until the end of the run is counted" in note
-    (note,) = (line for line in twice(None, 4).notes if "deadlocked" in line)
-    assert "In replication 1: worker 0" in note
 
 
 def test_the_events_are_noted() -> None:
     events = tuple({"at": float(at), "kill": {"worker": at}} for at in (0, 1))
     result = result_of([a_trace()], events=events)
-    assert "Events: worker 0 is killed at 0 s; worker 1 is killed at 1 s." in result.notes
-    many = [
-        {"at": float(at), kind: {"worker": 0}} for at in range(4) for kind in ("kill", "restart")
-    ]
-    (note,) = (
-        line for line in result_of([a_trace()], events=tuple(many)).notes if "Events" in line
-    )
-    assert note.endswith("; and 2 more.")
+    (note,) = (note for note in result.report.notes if note.code == "events")
+    assert note.values["events"] == ("worker 0 is killed at 0 s", "worker 1 is killed at 1 s")
 
 
 def test_the_error_holds_all_reports() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.building import scenario
-from varsim.report.words.targets import sentences
+from varsim.report.told import Note
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.statistics import one_sided
@@ -15,6 +15,13 @@ EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}
 
 def result(strategies: tuple[dict[str, object], ...], **changes: object) -> Result:
     return simulate(scenario({}, **{"strategies": strategies, **changes}))
+
+
+def told(found: Result) -> Note:
+    """The sentence of its headline on targets."""
+    note: Note
+    (note,) = (note for note in found.report.headline if note.code == "target")
+    return note
 
 
 def met(found: Result) -> dict[tuple[str, str], bool]:
@@ -45,28 +52,28 @@ def test_each_strategy_meets_or_misses_each() -> None:
         ("step_time_p99", "on_write"): True,
         ("step_time_p99", "single"): True,
     }
-    assert sentences(found)[:2] == [
-        "Target throughput at least 20 examples/s: met by mirrored all-reduce (on_write) (30 "
-        "examples/s).",
-        "Target throughput at least 20 examples/s: missed by one worker (single) (10 examples/s).",
-    ]
-    assert sentences(found)[0] in found.answer()
+    assert told(found).values == {
+        "target": "All 4 targets",
+        "met": ("all-reduce",),
+        "missed": ("one worker",),
+    }
 
 
 def test_a_bound_inside_the_interval_is_undecided() -> None:
     settings = {"cluster": EXPONENTIAL, "replications": 4, "stop": {"global_steps": 50}}
     rate = result(({"kind": "on_write"},), **settings).estimate("on_write", "examples_per_s")
     for bound, verdict in (
-        (rate.low, "met by"),
-        (rate.mean - 1e-3, "undecided for"),
-        (rate.mean + 1e-3, "undecided for"),
-        (rate.high, "missed by"),
+        (rate.low, "met"),
+        (rate.mean - 1e-3, "unsure"),
+        (rate.mean + 1e-3, "unsure"),
+        (rate.high, "missed"),
     ):
         found = result(({"kind": "on_write"},), targets={"throughput": bound}, **settings)
-        (one,), (said,) = found.judgements, sentences(found)
-        assert verdict in said
-        assert (one.met, one.missed) == (verdict == "met by", verdict == "missed by")
-        assert ("more replications may decide" in said) is bool(one.doubt)
+        (one,) = found.judgements
+        assert told(found).values[verdict] == ("all-reduce",)
+        assert (one.met, one.missed) == (verdict == "met", verdict == "missed")
+        codes = [note.code for note in found.report.notes]
+        assert ("undecided-interval" in codes) is bool(one.doubt)
 
 
 def test_one_replication_of_something_random_decides_nothing() -> None:
@@ -75,8 +82,8 @@ def test_one_replication_of_something_random_decides_nothing() -> None:
     assert [(one.met, one.missed, one.doubt) for one in found.judgements] == [
         (False, False, "once")
     ] * 2
-    assert "undecided for mirrored all-reduce (on_write) (" in sentences(found)[0]
-    assert " in one replication: --set replications=5 may decide)." in sentences(found)[0]
+    assert told(found).values["unsure"] == ("all-reduce",)
+    assert "undecided-once" in [note.code for note in found.report.notes]
     assert all(one.met for one in result(({"kind": "on_write"},), targets=targets).judgements)
 
 
@@ -86,46 +93,24 @@ def test_runs_that_are_too_short_decide_nothing() -> None:
     found = result(({"kind": "on_write"},), stop={"global_steps": 1}, targets=targets)
     of_rate, of_loss = found.judgements
     assert of_rate.doubt == "short"
-    assert sentences(found)[0] == (
-        "Target throughput at least 20 examples/s: undecided for "
-        "mirrored all-reduce (on_write) (30 examples/s, from runs that are too short to tell)."
-    )
+    assert "undecided-short" in [note.code for note in found.report.notes]
     assert of_loss.missed  # the run ends after 100 ms, later than these 50
-
-
-def test_digits_tell_a_miss_from_its_bound() -> None:
-    # Mirrored on three workers of 100 ms: 30 examples/s.
-    for bound, said in (
-        (30.004, "missed by mirrored all-reduce (on_write) (30 examples/s, 0.01 % below it)"),
-        (30 * (1 + 1e-12), "met by mirrored all-reduce (on_write) (30 examples/s)"),
-    ):
-        found = result(({"kind": "on_write"},), targets={"throughput": bound})
-        assert said in sentences(found)[0]
 
 
 def test_a_loss_that_is_not_reached_is_missed_once_its_time_is_over() -> None:
     # Three updates, 100 ms each.
-    for bound, verdict in (
-        (
-            10.0,
-            "undecided for mirrored all-reduce (on_write) (not reached, but the runs end after "
-            "300 ms).",
-        ),
-        (0.2, "missed by mirrored all-reduce (on_write) (not reached in every replication)."),
-    ):
+    for bound, verdict in ((10.0, "unsure"), (0.2, "missed")):
         targets = {"loss": 1e-9, "time_to_loss": bound}
         found = result(({"kind": "on_write"},), targets=targets)
         assert not met(found)["time_to_loss", "on_write"]
-        (said,) = sentences(found)
-        assert said.startswith("Target time to loss 1e-09 at most ")
-        assert said.endswith(f" at learning rate 0.1: {verdict}")
+        assert told(found).values[verdict] == ("all-reduce",)
 
 
 def test_who_stands_still_misses() -> None:
     events = ({"at": 0.25, "kill": {"worker": 0}},)
     found = result(({"kind": "on_write"},), events=events, targets={"wasted": 0.5})
     assert not met(found)["wasted", "on_write"]
-    assert "mirrored all-reduce (on_write) (deadlocked)" in sentences(found)[0]
+    assert told(found).values["missed"] == ("all-reduce",)
 
 
 def test_a_time_to_no_loss_is_refused() -> None:

@@ -1,16 +1,21 @@
 """What is told of failures: throughput that is kept, members that fail together, spares tried."""
 
-import re
 from typing import Any, ClassVar
 
 import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
+from varsim.report.told import Note, Number
 from varsim.report.words.caution import cautions
-from varsim.report.words.life import notes
 from varsim.report.words.scenario import describe
+from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
+
+
+def noted(result: Result, code: str) -> list[Note]:
+    """Its notes of this code."""
+    return [note for note in result.report.notes if note.code == code]
 
 
 def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:
@@ -30,8 +35,9 @@ def test_members_that_share_a_row_of_a_trace_are_told_of() -> None:
         source = {"domain": "worker", "law": {**law, "replay": replay}}
         failures = {**MORTAL["failures"], "of": (source,)}
         mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
-        said = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
-        assert ("The trace has times of 2 workers, and there are 3: those that" in said) == told
+        said = noted(simulate(scenario({"kind": "on_write"}, **mortal)), "share-rows")
+        assert bool(said) == told
+        assert [note.values["rows"] for note in said] == [2] * told
 
 
 def test_members_whose_times_do_not_differ_are_told_of() -> None:
@@ -41,8 +47,8 @@ def test_members_whose_times_do_not_differ_are_told_of() -> None:
     ):
         failures = {**MORTAL["failures"], "of": ({"domain": "worker", "law": law},)}
         mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
-        said = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
-        assert ("All 3 workers fail at the same instants, each time" in said) == told
+        said = noted(simulate(scenario({"kind": "on_write"}, **mortal)), "fail-together")
+        assert [note.values["count"] for note in said] == [3] * told
 
 
 def test_spares_for_all_that_fails_at_once_are_tried() -> None:
@@ -87,9 +93,8 @@ def test_the_fastest_is_who_keeps_most() -> None:
     }
     assert of["examples_per_s"][0] > of["examples_per_s"][1]
     assert of["kept_examples_per_s"][0] < of["kept_examples_per_s"][1]
-    assert result.answer().startswith("The fastest is mirrored all-reduce (on_write): ")
-    said = r" examples/s kept \([^()]* examples/s as long as nothing fails, "
-    assert re.search(said, result.answer())
+    assert result.report.headline[0].values["best"] == "all-reduce"
+    assert result.report.table.rows == ("all-reduce", "seldom")
 
 
 def test_the_optimal_interval_is_told_as_it_is_taken() -> None:
@@ -101,28 +106,13 @@ def test_the_optimal_interval_is_told_as_it_is_taken() -> None:
     one = scenario(rounds, **changes)
     both = simulate(scenario({}, **changes, strategies=({"kind": "on_write"}, rounds)))
 
-    (alone,) = (line for line in notes(simulate(one)) if "optimal interval" in line)
-    assert alone == "The optimal interval between checkpoints is 50 min of work, in whole rounds."
-    (line,) = (line for line in notes(both) if "optimal interval" in line)
-    assert line.endswith(
-        "is 53 min of work for mirrored all-reduce (on_write), 50 min of work for DiLoCo."
-    )
+    (alone,) = noted(simulate(one), "optimal-interval")
+    assert alone.values == {"best": "50 min"}
+    (each,) = noted(both, "optimal-interval")
+    assert each.values == {"best": "53 min for all-reduce, 50 min for DiLoCo"}
     assert "optimal interval (53 min) of work, rounded to whole rounds, written" in "\n".join(
         describe(one)
     )
-
-
-def test_one_failure_is_told_as_one() -> None:
-    source = {"domain": "worker", "law": {"kind": "constant", "value": 6 * DAY}}
-    done = simulate(
-        scenario(
-            {"kind": "single"},
-            **{**MORTAL, "failures": {**MORTAL["failures"], "of": (source,)}, "recovery": None},
-        )
-    )
-
-    assert "it is interrupted once, which cost " in done.answer()
-    assert " each" not in done.answer().split("once")[1]
 
 
 class TestNewMembers:
@@ -136,8 +126,7 @@ class TestNewMembers:
         strategy = {"kind": "none"} if failures["horizon"] is None else {"kind": "on_write"}
         made = scenario(strategy, failures=failures, stop=stop)
         said = [one for one in cautions(made) if one.startswith("Every worker is new")]
-        noted = [one for one in notes(simulate(made)) if one.startswith("Every worker is new")]
-        assert said == noted
+        assert len(said) == len(noted(simulate(made), "new-at-first"))
         return said
 
     def test_they_fail_more_often_than_their_mean_says(self) -> None:
@@ -170,15 +159,13 @@ def test_what_lies_after_the_horizon_is_told() -> None:
     }
     failures = {"horizon": 20 * DAY, "recorded": recorded}
     changes = {**MORTAL, "failures": failures, "recovery": {"restart": 60.0}}
-    assert list(notes(simulate(scenario({"kind": "on_write"}, **changes)))) == [
-        "Of 2 recorded failures 1 comes after the horizon of 20 days, and so not into these lives.",
-        "The repair of a worker takes 30 days, and the horizon is 20 days: what fails does not "
-        "come back before its end.",
-    ]
+    told = simulate(scenario({"kind": "on_write"}, **changes))
+    assert len(noted(told, "late-failures")) == len(noted(told, "long-repair")) == 1
 
     fine = {"failures": recorded["failures"][:1], "repair": HOUR}
     changes["failures"] = {"horizon": 20 * DAY, "recorded": fine}
-    assert list(notes(simulate(scenario({"kind": "on_write"}, **changes)))) == []
+    told = simulate(scenario({"kind": "on_write"}, **changes))
+    assert noted(told, "late-failures") == noted(told, "long-repair") == []
 
 
 def test_that_nothing_was_ever_saved_is_told() -> None:
@@ -187,18 +174,7 @@ def test_that_nothing_was_ever_saved_is_told() -> None:
         saved = {**MORTAL, "checkpoint": {"every": every, "write": 60.0}}
         result = simulate(scenario({"kind": "on_write"}, **saved))
         assert (max(result.values("on_write", "life_checkpoint")) == 0) == told
-        said = (
-            "No checkpoint of mirrored all-reduce (on_write) was completed in any of these lives: "
-            "one is due after 100 days of work."
-        )
-        assert (said in result.notes) == told
-
-
-def test_what_is_told_of_undisturbed_steps_says_so() -> None:
-    """No compute time was wasted, but for all that failures threw away."""
-    result = simulate(scenario({"kind": "on_write"}, **MORTAL))
-    assert result.estimate("on_write", "life_lost").mean > 0
-    assert "(on_write), as long as nothing fails, no gradient was stale" in result.answer()
+        assert bool(noted(result, "never-saved")) == told
 
 
 def test_a_horizon_shorter_than_a_step_is_told() -> None:
@@ -210,7 +186,7 @@ def test_a_horizon_shorter_than_a_step_is_told() -> None:
         changes.pop("checkpoint", None)
         result = simulate(scenario({"kind": "on_write"}, **changes))
         assert (result.estimate("on_write", "kept_examples_per_s").mean == 0) == told
-        assert any("is shorter than a step" in one for one in result.notes) == told
+        assert bool(noted(result, "horizon-short")) == told
 
 
 def test_lives_that_keep_hardly_anything_say_why() -> None:
@@ -229,10 +205,12 @@ def test_lives_that_keep_hardly_anything_say_why() -> None:
     result = simulate(scenario({"kind": "on_write"}, **changes))
     assert result.estimate("on_write", "goodput").mean < 0.01
     assert result.scenario.cluster.workers == 3
-    every = "fails every 4 s on average, while it takes 5 min to notice"
-    (told,) = [one for one in result.notes if "hardly anything" in one]
-    assert every in told
-    assert told.endswith("checkpoints more often (checkpoint.every), or fewer failures would help.")
+    (told,) = noted(result, "hopeless")
+    every, needs = told.values["every"], told.values["needs"]
+    assert isinstance(every, Number)
+    assert isinstance(needs, Number)
+    assert every.mean == pytest.approx(4.0)
+    assert needs.mean == 300.0
     mild = {**changes, "failures": {**failing, "of": ({"domain": "worker", "mtbf": 30 * DAY},)}}
     spared = simulate(scenario({"kind": "on_write"}, **mild))
-    assert not any("hardly anything" in one for one in spared.notes)
+    assert noted(spared, "hopeless") == []

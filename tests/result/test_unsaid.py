@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import scenario
+from varsim.report.told import Number
 from varsim.report.why import notes as of_why
 from varsim.report.words.unsaid import of_check as told
 from varsim.scenario.training import Scenario
@@ -60,11 +61,8 @@ class TestOverlap:
         made = mirrored()
         (gain,) = overlap_gains(made).values()
         assert gain == pytest.approx(128 / 120)
-        said = [note for note in simulate(made).notes if note.startswith(DDP)]
-        assert said == [
-            f"{DDP}; here gradients wait for its end. With overlap: true (in strategies): mirrored "
-            f"all-reduce (on_write) {gain:.2f} times as fast."
-        ]
+        (note,) = (note for note in simulate(made).report.notes if note.code == "overlap")
+        assert note.values == {"who": "all-reduce", "times": Number(gain)}
 
     def test_it_is_what_the_run_with_overlap_makes(self) -> None:
         made = mirrored()
@@ -76,7 +74,8 @@ class TestOverlap:
             / result.estimate("on_write", "examples_per_s").mean
         )
         assert gain == pytest.approx(measured, rel=1e-9)
-        assert not any(DDP in note for note in result.notes), "a strategy beside it shows it"
+        codes = [note.code for note in result.report.notes]
+        assert "overlap" not in codes, "a strategy beside it shows it"
 
     def test_check_and_explain_say_the_same(self) -> None:
         made = mirrored()
@@ -91,7 +90,7 @@ class TestOverlap:
         fast = mirrored(network={"bandwidth": 1e11, "latency": 0.0, "sharing": "first_come"})
         assert overlap_gains(fast)["on_write"] < 1.02
         assert of_check(fast) == []
-        assert not any(DDP in note for note in simulate(fast).notes)
+        assert "overlap" not in [note.code for note in simulate(fast).report.notes]
         assert overlap_gains(mirrored(1)) == {}
         assert overlap_gains(scenario({"kind": "none"})) == {}
 
@@ -106,7 +105,7 @@ class TestPushes:
     }
     PUSHED = (
         "Gradients are pushed to servers after the backward pass, which takes 20 % of workers' "
-        "time in async PS (none); overlap: true (in strategies) pushes them layer by layer"
+        "time in async PS; overlap: true (in strategies) pushes them layer by layer"
     )
 
     def pushing(self, **changes: Any) -> Scenario:
@@ -117,7 +116,8 @@ class TestPushes:
         made = self.pushing()
         (said,) = of_check(made)
         assert said.startswith(self.PUSHED)
-        assert said in simulate(made).notes
+        (note,) = (note for note in simulate(made).report.notes if note.code == "pushed-late")
+        assert note.values["who"] == ("async PS",)
         assert said in of_why(why(made))
 
     def test_it_moves_the_answer(self) -> None:

@@ -135,10 +135,7 @@ def test_a_copy_may_be_on_its_way_for_longer_than_a_step() -> None:
 
 def test_how_much_of_it_hides_is_said() -> None:
     made = scenario(gossip(), cluster={"workers": 4}, network=WIRE, stop={"global_steps": 2})
-    assert (
-        "Share of the time copies were in transit, hidden behind computation: "
-        "50.0 % in gossip averaging."
-    ) in simulate(made).notes
+    assert simulate(made).table()["sending hidden"].tolist() == ["50 %"]
 
 
 def test_partners_share_links() -> None:

@@ -22,6 +22,7 @@ from tests.building import (
     slow,
 )
 from varsim import simulate
+from varsim.report.told import Number
 from varsim.report.words.scenario import beginnings, equal_examples
 from varsim.report.words.why import straggling
 from varsim.study.beginning import begin
@@ -187,10 +188,7 @@ class TestDropCompute:
         made = scenario(dropping(0.3), cluster=self.CLUSTER, stop={"global_steps": 4})
         result = simulate(made)
         # Of 3 + 3 micro-batches of a step 5 count.
-        (note,) = [note for note in result.notes if "dropped at the threshold" in note]
-        assert note.startswith(
-            "Micro-batches dropped at the threshold: 16.7 % in mirrored all-reduce (on_write)."
-        )
+        assert result.table()["micro-batches left out"].tolist() == ["16.7 %"]
         (row,) = beginnings(begin(made))
         assert "16.7 % of the micro-batches dropped" in row
         assert account(made, 0).left_out == pytest.approx(1 / 6)
@@ -259,7 +257,5 @@ def test_what_is_refused(strategy: dict[str, Any], told: str) -> None:
 
 def test_a_few_steps_of_many_micro_batches_are_short() -> None:
     result = simulate(scenario(accumulating(20), stop={"global_steps": 4}))
-    (note,) = [note for note in result.notes if "Short runs" in note]
-    assert note.startswith(
-        "Short runs, with few gradients per worker: 4 in mirrored all-reduce (on_write)."
-    )
+    (note,) = (note for note in result.report.notes if note.code == "short-run")
+    assert note.values["count"] == Number(4.0)

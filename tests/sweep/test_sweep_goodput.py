@@ -169,8 +169,8 @@ def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
     assert told == [
         "A sweep does not judge targets (goodput at least 95 %): varsim run does for one point, "
         "varsim plan for a space.",
-        "At horizon = 100 ms the horizon is shorter than a step of mirrored all-reduce "
-        "(on_write): its goodput means nothing.",
+        "At horizon = 100 ms the horizon is shorter than a step of all-reduce: "
+        "its goodput means nothing.",
     ]
     block = block.replace("100 ms", "10 d")
     table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path / "long")

@@ -151,7 +151,7 @@ class TestWords:
     def test_one_point(self, tmp_path: Path) -> None:
         table, _, _ = carried_out(sweep("cluster.workers: [4]"), tmp_path)
         assert "efficiency" not in shown(table).columns
-        assert answer(table)[1].startswith("Mirrored all-reduce (on_write) does ")
+        assert answer(table)[1].startswith("All-reduce does ")
         assert answer(table)[1].endswith(" examples/s at workers = 4.")
 
     def test_a_learning_rate_has_no_effect_on_throughput(self, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         first, own, *_ = answer(table)
-        assert first.startswith("The fastest is mirrored all-reduce (on_write): ")
+        assert first.startswith("The fastest is all-reduce: ")
         assert "learning_rate" not in first
         assert own.endswith(
             " examples/s at every point: learning_rate has no effect on that, only on what is "
@@ -177,21 +177,21 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         cheapest, free = answer(table)[-2:]
-        assert cheapest.startswith("Async PS (none) at parameter_servers = 4 (")
+        assert cheapest.startswith("Async PS at parameter_servers = 4 (")
         assert "; next is sync PS with backup workers at parameter_servers = " in cheapest
         assert "learning_rate" not in cheapest
         assert free == (
-            "No price is given for parameter servers: async PS (none) uses 1 to 4, sync PS with "
+            "No price is given for parameter servers: async PS uses 1 to 4, sync PS with "
             "backup workers uses 1 to 4 at no cost (set prices.server_hour)."
         )
 
     @pytest.mark.parametrize(
         ("stop", "said"),
         [
-            ("{global_steps: 10}", "async PS (none): 30 examples/s"),
+            ("{global_steps: 10}", "async PS: 30 examples/s"),
             (
                 "{global_steps: 10, loss: 0.1}",
-                "async PS (none) at learning_rate = 0.1: 30 examples/s",
+                "async PS at learning_rate = 0.1: 30 examples/s",
             ),
         ],
     )
@@ -210,7 +210,7 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.workers: [2, 8]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         line = answer(table)[1]
-        assert line.startswith("Mirrored all-reduce (on_write) is fastest at workers = 8: ")
+        assert line.startswith("All-reduce is fastest at workers = 8: ")
         assert "learning_rate" not in answer(table)[0]
         assert line.endswith(
             "; every other point is slower (learning_rate has no effect on that, only on what is "
@@ -229,8 +229,7 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         first, own, *_ = answer(table)
         assert first.startswith(
-            "Mirrored all-reduce (on_write) at workers = 4, 'b' at workers = 4 and 'c' at "
-            "workers = 4 are equally fast:"
+            "All-reduce at workers = 4, 'b' at workers = 4 and 'c' at workers = 4 are equally fast:"
         )
         assert own.endswith("; every other point is slower.")
         block = block.replace("cluster.workers: [2, 4]", "seed: [1, 2]")

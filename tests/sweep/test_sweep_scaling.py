@@ -52,7 +52,7 @@ def test_progress_names_only_what_makes_a_difference() -> None:
     )
     experiment = SweepExperiment(asked)
     said = {label: _teller(experiment)(case.key, 12.0) for _, label, case in experiment.cases}
-    assert said["on_write"] == "mirrored all-reduce (on_write) at workers = 4: 12 examples/s"
+    assert said["on_write"] == "all-reduce at workers = 4: 12 examples/s"
     assert said["backup_workers"].endswith(
         " at workers = 4, replicas_to_aggregate = 2: 12 examples/s"
     )

@@ -151,7 +151,7 @@ def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
     what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
     (note,) = [note for note in notes(searched(what, tmp_path)) if "as a read" in note]
     assert note == (
-        "In sync on read (on_read), the loss at an update is that of the copies as a read at that "
+        "In sync on read, the loss at an update is that of the copies as a read at that "
         "moment would aggregate them; a model this good need not have been read then: varsim run "
         "says when one was."
     )
@@ -166,7 +166,7 @@ def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
     assert 0.1 < one.best.rate < 2, "where the loss is lowest at last"
     assert answer(found) == [
         "No strategy reaches loss 1e-09 in every fresh run, each at the best of its rates.",
-        f"One worker (single) reaches loss 1e-09 in none of 12 fresh runs at learning rate "
+        f"One worker reaches loss 1e-09 in none of 12 fresh runs at learning rate "
         f"{one.best.rate:g}, "
         f"the best of {len(one.trials)}; it is left out of the comparison.",
     ]
@@ -198,14 +198,9 @@ def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
     (said, *more) = answer(found)
 
     assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
-    assert said.startswith(
-        "Each at its best learning rate, async PS (none) reaches loss 1e-06 soonest: "
-    )
+    assert said.startswith("Each at its best learning rate, async PS reaches loss 1e-06 soonest: ")
     # 9 and 13 steps of 100 ms.
-    assert (
-        "; next is mirrored all-reduce (on_write): 1.300 s at learning rate 1.4, 1.44 times as "
-        "long." in said
-    )
+    assert "; next is all-reduce: 1.300 s at learning rate 1.4, 1.44 times as long." in said
     assert not more
     assert found.tuned_scenario().workload.optimizer is None
     assert {
@@ -247,9 +242,7 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
     found = searched(what, tmp_path)
 
     assert found.tuned[0].fresh is None
-    assert answer(found)[1].startswith(
-        "Mirrored all-reduce (on_write) fails at every rate that was tried: "
-    )
+    assert answer(found)[1].startswith("All-reduce fails at every rate that was tried: ")
     assert "failed" in list(table(found).column("time to loss 0.001"))
 
 

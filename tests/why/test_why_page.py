@@ -94,9 +94,7 @@ class TestFigure:
             _, (axes,) = panels(PLOT.heights(found))
             draw(found, axes)
         assert [bar.get_width() for bar in axes.patches] == pytest.approx([100, 200, 120])
-        assert title(found).startswith(
-            "In async PS (none) an iteration takes 420 ms; 48 % of that: "
-        )
+        assert title(found).startswith("In async PS an iteration takes 420 ms; 48 % of that: ")
 
 
 def training(file: Path) -> bool:

@@ -143,7 +143,7 @@ def run(
     by = use_for(engine, experiment)
     asked = question(file, whole=not given and not strategy)
     settings = Settings(
-        asked, out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
+        file, asked, out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
     )
     PRODUCTS[experiment.kind].run(experiment, settings)
     if by and not quiet:
@@ -162,7 +162,7 @@ def demo(
     check_all(all_rows, format)
     file = bundled_quickstart()
     asked = question(file, whole=True)
-    settings = Settings(asked, out, processes(jobs), quiet, format, all_rows=all_rows)
+    settings = Settings(file, asked, out, processes(jobs), quiet, format, all_rows=all_rows)
     experiment = _loaded(file, [])
     PRODUCTS[experiment.kind].run(experiment, settings)
 

@@ -21,6 +21,7 @@ from varsim.inert import Drawn, visible
 if TYPE_CHECKING:
     from varsim.report.render import Format
     from varsim.report.report import Report
+    from varsim.report.told import Report as Told
 
 T = TypeVar("T")
 
@@ -214,6 +215,18 @@ def tell(
     from varsim.report.render import render
 
     write(render(report, format, width=width), end="")
+    for line in closing:
+        (write if format == "table" else complain)(line)
+
+
+def show(report: "Told", format: "Format", closing: Iterable[str], *, every: bool = False) -> None:
+    """Print a report; the closing lines go to stderr where stdout is for another program.
+
+    `every`: all columns and notes.
+    """
+    from varsim.report.formats import render
+
+    write(render(report, format, every=every), end="")
     for line in closing:
         (write if format == "table" else complain)(line)
 

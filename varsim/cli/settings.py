@@ -27,6 +27,7 @@ Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 class Settings(NamedTuple):
     """What the options of `varsim run` say; `question`: what the scenario says of itself."""
 
+    file: Path
     question: str
     out: Path | None
     jobs: int

@@ -1,5 +1,6 @@
 """What the commands do with a scenario of training."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from varsim.cli.console import (
     ITEM,
     OUT_OF_BOUNDS,
     complain,
+    show,
     tell,
     write,
     write_prose,
@@ -33,7 +35,6 @@ def run(experiment: "Training", settings: Settings) -> None:
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
-    from varsim.report.training import report
 
     scenario = experiment.scenario
     refuse_absurd(scenario, settings.sure)
@@ -42,11 +43,16 @@ def run(experiment: "Training", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    told = report(result, settings.question, plots=settings.plots, all_rows=settings.all_rows)
-    saved = save(result, directory, told)
+    told = replace(
+        result.report,
+        question=settings.question,
+        next=result.report.next.replace("FILE", shlex.quote(str(settings.file))),
+    )
+    saved = save(result, directory, told, plots=settings.plots)
     if other:
         complain(f"varsim: {other}")
-    tell(told, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
+    closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
+    show(told, settings.format, closing, every=settings.all_rows)
     if result.deadlock is not None:
         raise result.deadlock
     if not all(judgement.met for judgement in result.judgements):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.inert import visible
 from varsim.report.page import PAGES, player
 from varsim.report.report import Block, Figure, Media, Report, Table, Text
+from varsim.report.told import Report as Told
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
@@ -137,11 +138,13 @@ def _html(block: Block) -> "Markup":
     return each(tag, map("".join, zip_longest(terms, block.lines, fillvalue="")))
 
 
-def written(result: Any, report: Report, directory: str | Path) -> Path:
+def written(result: Any, report: Report | Told, directory: str | Path) -> Path:
     """Write the files that `varsim run` writes; the place of the page."""
     from varsim.report.files.program import save_variables
     from varsim.report.files.save import save
 
-    write = save if report.kind == "training" else save_variables
-    write(result, Path(directory), report)
+    if isinstance(report, Told):
+        save(result, Path(directory), report)
+    else:
+        save_variables(result, Path(directory), report)
     return Path(directory) / PAGES["training"]

@@ -8,7 +8,8 @@ from typing import Any, Final
 from varsim.inert import markdown
 from varsim.report.files.keeping import head
 from varsim.report.parts import plain, plain_estimate
-from varsim.report.report import Data, Figure, Media, Report, Source, Table, Text
+from varsim.report.report import Figure, Media, Report, Source, Table, Text
+from varsim.report.told import Data
 from varsim.report.words.caution import guess_said
 from varsim.report.words.phrases import DOT, lasting, plus_minus
 from varsim.report.words.plan import amount_told, sentences, speed_named

@@ -7,8 +7,9 @@ from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
 
 from varsim import inert
-from varsim.report.report import Block, Data, Figure, Media, Report, Row, Table, Text
+from varsim.report.report import Block, Figure, Media, Report, Row, Table, Text
 from varsim.report.terminal import terminal
+from varsim.report.told import Data
 from varsim.scenario.provenance import to_json
 
 # How deep JSON is indented that has every number on a line of its own.
@@ -76,10 +77,10 @@ def markdown(report: Report, pictures: bool = False) -> str:
 def grid(table: Table) -> Iterator[str]:
     """The lines of a table."""
     story, rule = table.holds == "story", "---:" if table.holds == "numbers" else "---"
-    yield _row((table.corner, *table.columns))
+    yield grid_row((table.corner, *table.columns))
     yield f"| {' | '.join(['---:' if story else '---', *[rule] * len(table.columns)])} |"
     for row in table.rows:
-        yield _told(row, len(table.columns)) if story else _row((row.label, *row.cells))
+        yield _told(row, len(table.columns)) if story else grid_row((row.label, *row.cells))
 
 
 def _parts(block: Block) -> Iterator[str]:
@@ -102,7 +103,8 @@ def _lines(text: Text) -> Iterator[str]:
         yield f"{_BEGINS.get(text.sort, '')}{about}{shown}"
 
 
-def _row(texts: Sequence[str]) -> str:
+def grid_row(texts: Sequence[str]) -> str:
+    """A row of a table."""
     cells = ("<br>".join(map(inert.markdown, text.split("\n"))) for text in texts)
     return f"| {' | '.join(cells)} |"
 

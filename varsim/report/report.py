@@ -5,11 +5,13 @@ show it. A block is a table, a text or a figure, and says on which media it stan
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+
+from varsim.report.told import NO_DATA, Data
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -143,21 +145,6 @@ class Source(NamedTuple):
     about: str
     how: str
     command: str
-
-
-class Data(NamedTuple):
-    """The numbers behind the main table, with all their digits; nan and None: there is none."""
-
-    columns: Sequence[str]
-    rows: Iterable[Sequence[object]]
-
-    @classmethod
-    def of(cls, frame: "DataFrame") -> Self:
-        """Those of a DataFrame."""
-        return cls(list(frame.columns), list(frame.itertuples(index=False)))
-
-
-NO_DATA: Final = Data((), ())
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any, Final
 
 from varsim.report.parts import MEANS, NO_PLOTS, ONE
-from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
+from varsim.report.report import Block, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
+from varsim.report.told import Data
 from varsim.report.words.sweep import answer, cells, left_out, meanings, notes, shown, speed
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.statistics import CONFIDENCE

@@ -4,7 +4,8 @@ from functools import partial
 from typing import Any, Final
 
 from varsim.report.parts import plain
-from varsim.report.report import Data, Media, Report, Table, Text
+from varsim.report.report import Media, Report, Table, Text
+from varsim.report.told import Data
 from varsim.report.words.names import title
 from varsim.report.words.tune import amount, answer, at_an_edge, edge_of, measured, notes, verdict
 from varsim.scenario.provenance import MADE_BY, provenance

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from varsim.distribute.program_run import ValueSummary, VariableView
 from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, NO_PLOTS, ONE, busiest_links
-from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
+from varsim.report.report import Block, Figure, Media, Report, Row, Source, Table, Text
+from varsim.report.told import Data
 from varsim.report.words.phrases import DOT
 from varsim.report.words.program import table as main
 from varsim.report.words.program.answer import answer as answer

@@ -29,7 +29,7 @@ class ElasticAveraging(Strategy):
     Zhang, Choromanska, LeCun, 2015 (Deep Learning with Elastic Averaging SGD).
     """
 
-    called: ClassVar[str] = "elastic averaging (easgd)"
+    called: ClassVar[str] = "elastic averaging"
     about: ClassVar[str] = (
         "workers' own copies and a centre on the servers, drawn towards each other"
     )

@@ -32,7 +32,7 @@ class NoSynchronization(AsynchronousStrategy):
     Also known as Downpour SGD (Dean et al., 2012) or, without locks, Hogwild.
     """
 
-    called: ClassVar[str] = "async PS (none)"
+    called: ClassVar[str] = "async PS"
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
     also_known_as: ClassVar[tuple[str, ...]] = (
         "async",

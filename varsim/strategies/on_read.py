@@ -32,7 +32,7 @@ class OnRead(Strategy):
     TensorFlow: VariableSynchronization.ON_READ. Stich, 2019 (local SGD).
     """
 
-    called: ClassVar[str] = "sync on read (on_read)"
+    called: ClassVar[str] = "sync on read"
     about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
     others: ClassVar[Mapping[str, object]] = {
         "read_every": 3,

@@ -88,7 +88,7 @@ class OnWrite(Strategy):
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
 
-    called: ClassVar[str] = "mirrored all-reduce (on_write)"
+    called: ClassVar[str] = "all-reduce"
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
     later: ClassVar[tuple[str, ...]] = ("on_death",)
     also_known_as: ClassVar[tuple[str, ...]] = (

@@ -16,7 +16,7 @@ class Single(Strategy):
     Should it die, the model is lost, and (0) nobody has it when it restarts.
     """
 
-    called: ClassVar[str] = "one worker (single)"
+    called: ClassVar[str] = "one worker"
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
     also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")
 

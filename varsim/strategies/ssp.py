@@ -35,7 +35,7 @@ class StaleSynchronous(AsynchronousStrategy):
     Server); the cache is that of Petuum. With unlimited staleness it is the kind `none`.
     """
 
-    called: ClassVar[str] = "bounded staleness (ssp)"
+    called: ClassVar[str] = "bounded staleness"
     about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
     also_known_as: ClassVar[tuple[str, ...]] = (
         "stale_synchronous",

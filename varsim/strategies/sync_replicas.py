@@ -45,7 +45,7 @@ class SyncReplicas(Strategy):
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """
 
-    called: ClassVar[str] = "sync PS (sync_replicas)"
+    called: ClassVar[str] = "sync PS"
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
     also_known_as: ClassVar[tuple[str, ...]] = (
         "sync_ps",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +16,26 @@ from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
-from varsim.study.formatter import Told
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients, Window
 from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
+from varsim.study.shown import Shown
 from varsim.study.statistics import Estimate, interval, of_numbers, ratio
 from varsim.study.targets import Doubt, Judgement, bounded, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Told):
+class Result(Shown):
     """Result of a scenario; see COLUMNS for the tables and METRICS for the numbers.
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
     per replication, or nothing.
     """
-
-    told_by: ClassVar[str] = "varsim.report.training"
 
     scenario: Scenario
     traces: list[Trace]
@@ -325,11 +322,6 @@ class Result(Told):
             return "short"
         single = len(values) == 1 and not self.exact(strategy, bounded(name, self.scenario))
         return "once" if single and not math.isnan(values[0]) else ""
-
-    def __repr__(self) -> str:
-        of = counted(len(self.strategies), "strategy", "strategies")
-        head = f"{self.scenario.name}: {of}, {counted(self.replications, 'replication')}"
-        return f"<Result of {head}>\n{self.table().T.to_string()}\n{self.answer()}"
 
     @cached_property
     def _randomness(self) -> dict[str, tuple[bool, bool]]:

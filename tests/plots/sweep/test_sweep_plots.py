@@ -82,7 +82,7 @@ def test_one_worker_by_hand(tmp_path: Path) -> None:
     x, y = scaling.curve(found, list(found.rows), "none", "speedup")
     assert x == [1, 2]
     assert y[0].mean == pytest.approx(1 / 3)
-    assert "One worker (single) does" in answer(found)[1]
+    assert "One worker does" in answer(found)[1]
     assert "nothing that is swept affects it" in answer(found)[1]
 
 
@@ -159,7 +159,7 @@ def test_costs_by_hand(tmp_path: Path) -> None:
     assert by["single", 1].mean("cost_per_million_examples") == pytest.approx(1000)
     assert "cost_per_hour_USD" in found.columns
     # One device is the same with one worker and with two: no point is named.
-    assert "A million examples cost least with one worker (single): 1,000 USD" in answer(found)[-1]
+    assert "A million examples cost least with one worker: 1,000 USD" in answer(found)[-1]
     dearer = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 72, currency: EUR}")
     assert dearer.rows[0].mean("cost_per_hour") == pytest.approx(72)
 
@@ -284,7 +284,7 @@ def test_the_title_does_not_speak_of_one_worker_that_nobody_ran(tmp_path: Path) 
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
         carry_out(books, store, backend, lambda status: None, books.begin())
     said = scaling.title(table_of(sweep, cases, books))
-    faster = "4 workers are at most 2 times as fast as 2: async PS (none)"
+    faster = "4 workers are at most 2 times as fast as 2: async PS"
     assert said == f"{faster}, an efficiency of 100 %"
 
 

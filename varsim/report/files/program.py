@@ -6,7 +6,8 @@ from pathlib import Path
 from varsim.inert import number_or_cell
 from varsim.report.files.keeping import head, put_run
 from varsim.report.render import csv_lines, csv_text
-from varsim.report.report import Data, Report
+from varsim.report.report import Report
+from varsim.report.told import Data
 from varsim.report.variables import document
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult

@@ -16,9 +16,9 @@ from varsim.inert import field
 from varsim.report.files.chrome_trace import FILE, START, chrome_trace
 from varsim.report.files.keeping import head, put_run
 from varsim.report.files.text_columns import fair_shares, filled, seconds_text
+from varsim.report.products.facts import document
 from varsim.report.render import csv_text
-from varsim.report.report import Report
-from varsim.report.training import document, summary
+from varsim.report.told import Report
 from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
@@ -39,7 +39,12 @@ class Saved(NamedTuple):
 
 
 def save(
-    result: Result, directory: Path, report: Report | None = None, most_spans: int = MOST_SPANS
+    result: Result,
+    directory: Path,
+    report: Report | None = None,
+    most_spans: int = MOST_SPANS,
+    *,
+    plots: bool = True,
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
@@ -73,7 +78,7 @@ def save(
             **({"sends": sent} if any(sends) else {}),
         }
     files: dict[str, Iterable[str] | bytes] = {
-        "summary.csv": [csv_text(summary(result))],
+        "summary.csv": [csv_text(result.report.data)],
         "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
         "updates.csv": _table(COLUMNS["updates"], traces, map(_updates, traces)),
         "spans.csv": _table(
@@ -90,7 +95,8 @@ def save(
     for names in of_sends(traces).values():
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _table(names, traces, map(_spans, rows, sends))
-    put_run(directory, "training", files, facts, report)
+    page = None if report is None else report.shown_on_page(plots)
+    put_run(directory, "training", files, facts, page)
     return Saved(directory, notes)
 
 

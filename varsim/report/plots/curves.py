@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,11 +22,8 @@ from varsim.report.plots.figure import (
     time_unit,
 )
 from varsim.report.plots.looks import looks
-from varsim.report.words.answer import learnt, reaching, target_reached
-from varsim.report.words.phrases import Wording, headline
-from varsim.report.words.rates import common, rate, these
 from varsim.strategies import families
-from varsim.study.statistics import interval, latest
+from varsim.study.statistics import interval
 
 if TYPE_CHECKING:
     from varsim.cluster.trace import Trace
@@ -46,14 +42,6 @@ class Curve(NamedTuple):
     mean: NDArray[np.float64]
     low: NDArray[np.float64]  # nan with one replication
     high: NDArray[np.float64]
-
-
-class Compared(NamedTuple):
-    """Measured losses of all replications, by strategy, up to one moment."""
-
-    moment: float  # seconds or updates
-    losses: dict[str, list[float]]
-    exact: bool  # whether all were measured at that very moment
 
 
 def curves(result: "Result", by: Against) -> list[Curve]:
@@ -78,95 +66,6 @@ def curves(result: "Result", by: Against) -> list[Curve]:
             x = grid[known] / (1e9 if by == "time" else 1)
             found.append(Curve(strategy, x, *table[known].T))
     return found
-
-
-def compared(result: "Result", by: Against) -> Compared:
-    """The losses that may be compared: nothing is read off between two measurements.
-
-    Against time, those measured last by the end of the shortest run; against updates, those at
-    the last number of updates after which every run was measured. Strategies in which some
-    replication has no finite loss there, or deadlocked, are left out.
-    """
-    strategies = result.compared or result.strategies
-    runs = [run for run in result.traces if run.evaluations and run.strategy in strategies]
-    if not runs:
-        return Compared(0.0, {}, exact=True)
-    if by == "time":
-        end = result.common_end
-    else:
-        end = max(set.intersection(*(set(_measured(run, by)[0].tolist()) for run in runs)))
-    losses: dict[str, list[float]] = {run.strategy: [] for run in runs}
-    exact = True
-    for run in runs:
-        moments, values = _measured(run, by)
-        losses[run.strategy].append(float(latest(moments, values, np.array([float(end)]))[0]))
-        # The last measurement is of the model at the end, made when that was last updated.
-        exact = exact and (end in moments or end == run.end)
-    finite = {name: values for name, values in losses.items() if all(map(math.isfinite, values))}
-    return Compared(end / 1e9 if by == "time" else float(end), finite, exact)
-
-
-def title(result: "Result", by: Against) -> str:
-    """Which strategy reaches the target first, or has the lowest loss, as far as measured."""
-    if by == "time" and target_reached(result):
-        return _first_there(result)
-    end, losses, exact = compared(result, by)
-    if not losses:
-        return "No finite loss was measured"
-    if len(losses) > 1 and by == "time" and not learnt(result, result.common_end):
-        return "Not every strategy's loss was measured after the start"
-    if by == "global_step" and end == 0 and len(losses) > 1:
-        return "Losses were measured after different numbers of updates, so they are not ranked"
-    unit = time_unit(end)
-    when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
-    # A loss measured a while before the end may be another by then.
-    after, loss = (f"After {when}", "loss") if exact else (f"By {when}", "loss measured last")
-    ranking = result.ranking_of(losses, "loss_at_100")
-    assert ranking is not None, "all of these losses are finite"
-
-    def mean(strategy: str) -> str:
-        return f"{interval(losses[strategy]).mean:.3g}"
-
-    if not ranking.rivals:
-        own = rate(result.scenario, ranking.best)
-        who = called(result.scenario, ranking.best)
-        return f"{after} at {own} the {loss} of {who} is {mean(ranking.best)}"
-    rates = these(result)
-    wording = Wording(
-        f"{after}{rates} the lowest {loss} is that of {{name}}: {{value}}",
-        "",
-        f"{loss} {_small(after)}{rates}",
-    )
-    return headline(ranking, wording, partial(_trained, result), mean)
-
-
-def _first_there(result: "Result") -> str:
-    """Which strategy reaches the target loss first."""
-    ranking, goal = result.ranking("time_to_target"), f"loss {result.target_loss:g}{common(result)}"
-    assert ranking is not None, "some strategy reached it"
-
-    def when(strategy: str) -> str:
-        mean = result.estimate(strategy, "time_to_target").mean
-        unit = time_unit(mean)
-        return f"{mean / unit.seconds:.3g} {unit.name}"
-
-    who = partial(_trained, result)
-    if not ranking.rivals:
-        best = f"by {who(ranking.best)}"
-        if len(result.compared) > 1:
-            best = f"in every replication {best} alone"
-        return f"L{goal[1:]} is reached {best}, after {when(ranking.best)}"
-    return headline(ranking, reaching(goal), who, when)
-
-
-def _trained(result: "Result", strategy: str) -> str:
-    """A strategy, with its learning rate where not all have the same."""
-    own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
-    return f"{called(result.scenario, strategy)}{own}"
-
-
-def _small(text: str) -> str:
-    return text[0].lower() + text[1:]
 
 
 def legend(result: "Result", by: Against) -> list[Artist]:

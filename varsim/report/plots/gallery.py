@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ from varsim.report.plots.figure import (
     IN_VAIN,
     INK,
     activity_patch,
-    called,
     drawable,
     label_rows,
     marked,
@@ -30,10 +28,8 @@ from varsim.report.plots.figure import (
 )
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
-from varsim.report.words.answer import FASTEST
-from varsim.report.words.phrases import DOT, digits, headline, plus_minus
+from varsim.report.words.phrases import DOT, digits, plus_minus
 from varsim.strategies import families
-from varsim.study.tables import ages_by
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -70,34 +66,13 @@ def throughput(result: "Result", axes: Axes) -> Axes:
         found.append(Bar.of(name, of, drawable(plus_minus(of)) + _times_first(result, name)))
     bars(axes, found, looks(families(result.scenario.strategies)), MaxNLocator(6))
     label_rows(axes, _rows(result))
-    axes.set_xlabel(f"examples in applied gradients, per second of simulated time{_if(result)}")
+    axes.set_xlabel("examples in applied gradients, per second of simulated time")
     return axes
 
 
 def _throughput_spreads(result: "Result") -> bool:
     every = (result.estimate(name, "examples_per_s") for name in result.strategies)
     return any(one.high > one.low for one in every)
-
-
-def throughput_title(result: "Result") -> str:
-    """Which strategy applies the most examples per second, as far as the intervals tell."""
-    ranking = result.ranking("examples_per_s", highest=True)
-    if ranking is None:
-        return "No strategy has a throughput"
-
-    def rate(strategy: str) -> str:
-        return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
-
-    name = partial(called, result.scenario)
-    if not ranking.rivals:
-        return f"{name(ranking.best)} applies {rate(ranking.best)}{_if(result)}"
-    return f"{headline(ranking, FASTEST, name, rate)}{_if(result)}"
-
-
-def _if(result: "Result") -> str:
-    """That steps are simulated without the failures that a life is then made with."""
-    failures = result.scenario.failures
-    return ", as long as nothing fails" if failures is not None and failures.horizon else ""
 
 
 def _times_first(result: "Result", strategy: str) -> str:
@@ -175,24 +150,6 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
     return panels
 
 
-def staleness_title(result: "Result") -> str:
-    """Whose gradients are the stalest."""
-    found = {p.strategy: p.mean for p in staleness(result) if math.isfinite(p.mean)}
-    if not found:
-        return "No gradient was applied"
-    most = max(found, key=found.__getitem__)
-    if found[most] == 0:
-        return "No applied gradient was stale"
-    name = partial(called, result.scenario)
-    age = f"{_updates(found[most])} {ages_by(result.scenario, most)}"
-    head = f"The gradients of {name(most)} are {age} old on average"
-    fresh = [name(strategy) for strategy, mean in found.items() if mean == 0]
-    if not fresh:
-        return head
-    names = " and ".join(fresh) if len(fresh) <= 2 else f"{len(fresh)} strategies"
-    return f"{head}; those of {names} are never stale"
-
-
 # --- where the time went
 
 
@@ -242,24 +199,6 @@ def _activities(result: "Result") -> list[Artist]:
     return found
 
 
-def time_split_title(result: "Result") -> str:
-    """How much of the workers' time is spent computing what is not wasted."""
-    wasted = in_vain(result)
-    shares = {name: parts["compute"] - wasted[name] for name, parts in time_shares(result).items()}
-    known = {name: share for name, share in shares.items() if math.isfinite(share)}
-    if not known:
-        return "No time passed"
-    most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-    head, time = "Workers compute", "time"
-    if any(wasted.values()):
-        head, time = "Computing that is not wasted takes", "workers' time"
-    if round(known[most]) == round(known[least]):
-        return f"{head} {known[most]:.0f} % of the {time}"
-    return f"{head} {known[least]:.0f} % of the {time} in {called(result.scenario, least)}, " + (
-        f"{known[most]:.0f} % in {called(result.scenario, most)}"
-    )
-
-
 def seen_activities(result: "Result") -> list[str]:
     """The activities that took time in some strategy, so much that it can be seen."""
     shares = time_shares(result).values()
@@ -290,7 +229,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "Throughput",
         "Bars: mean over the replications; whiskers: its 95 % confidence interval. Longer is "
         "faster; the next figures show why.",
-        throughput_title,
+        lambda result: "Examples per second",
         lambda result: row_heights(_rows(result)),
         _single(throughput),
         _nothing,
@@ -305,7 +244,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "computing that is not wasted trains the model; the rest is the price of keeping in sync. "
         "What each waits for, and what would help: varsim explain scenario.yaml, in the folder of "
         "this page.",
-        time_split_title,
+        lambda result: "Where the time went",
         lambda result: row_heights(_rows(result)),
         _single(time_split),
         _activities,
@@ -327,7 +266,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "application of the gradient computed from them. Where nobody waits and every gradient is "
         "an update, each of the other workers makes about one meanwhile: the mean is near their "
         "number. Dashed: the mean. Each panel has its own vertical scale.",
-        staleness_title,
+        lambda result: "Staleness of applied gradients",
         lambda result: [0.72] * len(result.strategies),
         draw_staleness,
         _nothing,
@@ -337,7 +276,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "loss_time",
         "Loss against time",
         f"Lines: mean over the replications; bands: its 95 % confidence interval. {_LOWER}",
-        lambda result: curves.title(result, "time"),
+        lambda result: "Loss against time",
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "time")),
         lambda result: curves.legend(result, "time"),
@@ -353,7 +292,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "The same losses, counted in updates instead of seconds: what an update is worth, "
         "whatever it costs in time. One that averages more gradients is worth more; one of stale "
         "gradients less. Straight lines join the measurements.",
-        lambda result: curves.title(result, "global_step"),
+        lambda result: "Loss against updates",
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "global_step")),
         lambda result: curves.legend(result, "global_step"),

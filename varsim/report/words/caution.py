@@ -5,21 +5,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
-from varsim.cluster.recovery import in_run
 from varsim.report.words.life import new_at_first
 from varsim.report.words.phrases import capital, digits, joined
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study import tails
-from varsim.study.statistics import ratio
 from varsim.units import format_seconds
 from varsim.values import presets
 
 if TYPE_CHECKING:
-    from varsim.cluster.trace import Trace
     from varsim.study.plan.findings import Guess
-    from varsim.study.result import Result
 
 # A plan whose step time is a guess is made at these multiples of its speed, too.
 SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
@@ -32,9 +28,6 @@ STOPPED: Final = (
 
 # Gradients of so many updates that are in vain at first are told of.
 _MANY_UPDATES: Final = 10
-
-# An asynchronous run is as fast in its second half as in its first, but for so much.
-_SETTLED: Final = 1.1
 
 
 def cautions(scenario: Scenario) -> list[str]:
@@ -243,42 +236,6 @@ def marching(scenario: Scenario) -> str:
         "Real step times vary by 1 % or more, which breaks it up; to see that, write "
         f"{instead}."
     )
-
-
-def unsettled(result: "Result") -> Iterator[str]:
-    """Whose workers are still falling out of step, so that a longer run would be faster."""
-    scenario = result.scenario
-    if marching(scenario):
-        return
-    if scenario.events or in_run(scenario.failures):
-        return
-    if any(one.after or one.until for one in scenario.cluster.slow_workers):
-        return
-    found = []
-    for strategy in scenario.strategies:
-        if strategy.round.of != "iteration" or strategy.label not in result.compared:
-            continue
-        halves = [
-            _halves(result.trace(strategy.label, number)) for number in range(result.replications)
-        ]
-        later = ratio([second for _, second in halves], [first for first, _ in halves])
-        if later.mean > _SETTLED and not later.low < 1:
-            found.append(f"{strategy.mention} makes {digits(later.mean)} times")
-    if found:
-        yield (
-            f"Not settled: {', '.join(found)} as many updates a second in the second half of a run "
-            "as in the first. Workers that start together queue as a convoy until they have fallen "
-            "out of step; a longer run (stop) shows the rate that they settle at."
-        )
-
-
-def _halves(trace: "Trace") -> tuple[float, float]:
-    """Updates per second in either half of a run, by updates; nan of too few."""
-    half = len(trace.steps) // 2
-    if half < trace.workers:
-        return math.nan, math.nan
-    middle, end = trace.steps[half - 1], trace.steps[2 * half - 1]
-    return half / float(middle), half / float(end - middle)
 
 
 def guess_said(guess: "Guess") -> str:

@@ -1,12 +1,13 @@
 """What strategies are called when people are told of them; files and numbers have their labels."""
 
+from varsim.report.wording import names
 from varsim.report.words.phrases import capital
 from varsim.scenario.training import Scenario
 
 
 def title(scenario: Scenario, label: str) -> str:
-    """A strategy in a table, plot or page: `async PS (none)`."""
-    return scenario.strategy(label).title
+    """A strategy in a table, plot or page: `async PS`."""
+    return names(scenario)[label]
 
 
 def mention(scenario: Scenario, label: str) -> str:

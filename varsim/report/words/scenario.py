@@ -8,8 +8,8 @@ from varsim.cluster.accelerator import FAR
 from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
+from varsim.report.wording import most_time
 from varsim.report.words import failures
-from varsim.report.words.table import most_time
 from varsim.scenario.targets import Prices
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, runs_made

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from varsim.report.report import Table as Shown
-from varsim.report.words.answer import reaching
 from varsim.report.words.caution import STOPPED, of_points, spells_of_rows, to_the_ns
-from varsim.report.words.cost import CHEAPEST, for_nothing
+from varsim.report.words.cost import CHEAPEST, for_nothing, reaching
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import (
     Wording,

@@ -20,7 +20,6 @@ from varsim.units import format_seconds
 
 if TYPE_CHECKING:
     from varsim.study.beginning import Beginning
-    from varsim.study.result import Result
 
 # Overlap is worth a word from so much more throughput on, what is a guess from so much less.
 _MATTERS: Final = 0.02
@@ -63,17 +62,6 @@ def pushed_at_the_end(scenario: Scenario, sent: Mapping[str, float]) -> Iterator
             f"{joined(said)}; overlap: true (in strategies) pushes them layer by layer during it, "
             "as MXNet does: try what that changes."
         )
-
-
-def of_run(result: "Result") -> Iterator[str]:
-    """The same of a run, by short ones; only where workers sent for long enough to gain by it."""
-    sent = {name: result.estimate(name, "share_write").mean for name in result.compared}
-    if any(share > _MATTERS for share in sent.values()):
-        gains = overlap_gains(result.scenario)
-        yield from without_overlap(
-            result.scenario, {name: gain for name, gain in gains.items() if name in sent}
-        )
-    yield from pushed_at_the_end(result.scenario, sent)
 
 
 def of_check(scenario: Scenario, begun: Sequence["Beginning"]) -> Iterator[str]:

@@ -1,0 +1,188 @@
+"""Every coded sentence as text: SENTENCES of headlines, and NOTES, each with an anchor in
+docs/reference/notes.md.
+
+A code stands for one line; `{name}` is a value of the note, written by `wording`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from varsim.report.told import Note, Number, Value
+from varsim.report.wording import unheld, written
+
+Values: TypeAlias = Mapping[str, str]
+Line: TypeAlias = str | Callable[[Values], str]
+
+
+def _fastest(of: Values) -> str:
+    return f"Fastest: {of['best']}, {of['rate']}{_lead(of)}."
+
+
+def _tie(of: Values) -> str:
+    return f"Tied fastest: {of['tied']}, {of['rate']}{_lead(of)}."
+
+
+def _close(of: Values) -> str:
+    return f"Too close to call: {of['tied']}, at {of['low']} to {of['high']}{_lead(of)}."
+
+
+def _untold(of: Values) -> str:
+    few = {"1": "One replication is", "2": "Two replications are"}[of["count"]]
+    return (
+        f"{few} too few to rank {of['tied']} ({of['low']} to {of['high']}); "
+        "try --set replications=5."
+    )
+
+
+def _lead(of: Values) -> str:
+    return f": {of['times']} times {of['next']}" if "next" in of else ""
+
+
+def _price(of: Values) -> str:
+    said = [text.format(**of) for key, text in _PRICES.items() if key in of]
+    return f"Its price: {' and '.join(said)}."
+
+
+_PRICES: Final = {
+    "stale": "gradients are {stale} {ages} stale",
+    "behind": "copies miss {behind} updates of others",
+    "wasted": "{wasted} of its compute is wasted",
+}
+
+
+def _life(of: Values) -> str:
+    parts = ", ".join(f"{what} {of[key]}" for key, what in _LOST.items() if key in of)
+    return f"It keeps {of['kept']} of its time{': ' * bool(parts)}{parts}."
+
+
+_LOST: Final = {
+    "checkpoint": "checkpoints",
+    "lost": "lost work",
+    "down": "recovery",
+}
+
+
+def _targets(of: Values) -> str:
+    said = [
+        f"{what} {of[key]}"
+        for key, what in (("met", "met by"), ("missed", "missed by"), ("unsure", "undecided for"))
+        if key in of
+    ]
+    return f"{of['target']}: {'; '.join(said)}."
+
+
+def _hopeless(of: Values) -> str:
+    often = f"a failure every {of['every']}, " if "every" in of else ""
+    repair = f"; {of['repair']} of the time it waits for repairs" if "repair" in of else ""
+    return f"{of['who']} keeps hardly anything: {often}{of['needs']} to notice and restart{repair}."
+
+
+SENTENCES: Final[dict[str, Line]] = {
+    "fastest": _fastest,
+    "tie": _tie,
+    "close": _close,
+    "untold": _untold,
+    "alone": "{best}: {rate}.",
+    "nothing": "No strategy applied gradients in every replication.",
+    "none-compared": "Nothing to compare: {who} deadlocked.",
+    "none-fits": "Nothing to rank: {who} do not fit into memory.",
+    "too-short": "Too short to rank: {count} gradients per worker with {who}{more}.",
+    "price": _price,
+    "life": _life,
+    "soonest": "Soonest at loss {target}: {best}, after {time}.",
+    "soonest-tie": "Soonest at loss {target}: a tie of {tied}, after {time}.",
+    "reached-unranked": (
+        "Loss {target} is reached after {low} to {high}, not ranked: one learning rate does not "
+        "suit all."
+    ),
+    "never": "No strategy reached loss {target} in every replication.",
+    "target": _targets,
+}
+
+# Each has a paragraph of the same name in docs/reference/notes.md.
+NOTES: Final[dict[str, Line]] = {
+    "deadlock": "{who} deadlocked at {when}{often}; not ranked.",
+    "memory": "{who}: {needs} needed, {has} per {where}; not ranked, timed as if it fitted.",
+    "memory-kept": "Everything fits into memory; {who} needs most, {needs} per device.",
+    "model-lost": "{who}: nobody holds the model at the end, so there is no final loss.",
+    "diverged": (
+        "{who}: the loss is not finite in {count} of {of} runs; lower its learning rate, {rate}."
+    ),
+    "grew": "{who}: the loss grew from {first} to {last}; lower its learning rate, {rate}.",
+    "shared-rate": (
+        "Losses are not ranked: one learning rate for updates of {low} to {high} gradients; "
+        "varsim tune FILE."
+    ),
+    "unequal-work": "{many} saw {times} times the examples of {few}; for equal work {set}.",
+    "short-run": "Short runs: {count} gradients per worker with {who}; rates may be far off{more}.",
+    "undecided-interval": "{who}: {target} is undecided; more replications may tell.",
+    "undecided-once": "{who}: {target} is undecided from one run: --set replications=5.",
+    "undecided-short": "{who}: {target} is undecided: the runs are too short.",
+    "undecided-ended": "{who}: {target} is undecided: the runs end before it.",
+    "some-reach": "{who}: loss {target} was reached in {count} of {of} replications.",
+    "interval": "± 95 % interval over {count} replications; left out below 1 %.",
+    "exact": "Exact: nothing here is random, so one run of each.",
+    "exact-times": "Times are exact; losses are from one replication.",
+    "one-run": "One replication, so no intervals: --set replications=5.",
+    "pushed-late": "Pushes take {share} of the time of {who}; overlap: true (MXNet) hides some.",
+    "recorded-order": "{who}: recorded times meet in queues, so rates are good to 0.4 %.",
+    "lockstep": (
+        "Every step takes exactly {mean}, so workers of {who} queue in lockstep; real ones vary."
+    ),
+    "guess": "The step time, {mean}, is a guess: {low} to {high} times that speed where measured.",
+    "guess-measured": "The step time, {mean}, is a guess from another workload.",
+    "contradicted": "{reason}",
+    "presets": "Nothing was measured on this cluster; published jobs are off by {errors}.",
+    "heavy-tail": "Compute times have no finite variance (tail index {index}): compare medians.",
+    "few-spells": (
+        "Runs of {who} last {count} correlation times, too few for intervals; run longer."
+    ),
+    "not-settled": "{who} is still speeding up ({times} times in the second half): run longer.",
+    "drops-at-first": "{who} drops {count} gradients after its first update: {why}.",
+    "no-price": "No price is given for {what}, counted as free: set prices.{key}.",
+    "overlap": "With overlap: true, as in DDP, {who} is {times} times as fast.",
+    "stopped": "Runs ended for different reasons: {reasons}.",
+    "events": "Events: {events}.",
+    "horizon-short": "{who}: the horizon, {horizon}, is shorter than one {what} ({lasts}).",
+    "hopeless": _hopeless,
+    "never-saved": "{who}: no checkpoint was completed; one is due after {due} of work.",
+    "optimal-interval": "The optimal checkpoint interval is {best}.",
+    "approximate-life": (
+        "The life of {who} is approximate: its steps are drawn from {count} simulated."
+    ),
+    "share-rows": "{count} {domain}s share {rows} rows of recorded times: some fail together.",
+    "fail-together": "All {count} {domain}s fail at the same instants: their times are all alike.",
+    "new-at-first": "New {domain}s fail {times} times as often in the first {lasts} as on average.",
+    "late-failures": "{late} of {known} recorded failures come after the horizon, {horizon}.",
+    "long-repair": "The repair of a {domain}, {repair}, ends after the horizon, {horizon}.",
+    "hosts-missing": "Losses are those of a job that has all its hosts.",
+}
+
+
+def line(note: Note) -> str:
+    """A coded sentence as text."""
+    values = {key: written(value) for key, value in note.values.items()}
+    template = SENTENCES.get(note.code) or NOTES[note.code]
+    return template.format(**values) if isinstance(template, str) else template(values)
+
+
+def coded(note: Note) -> str:
+    """A note with its code, by which docs/reference/notes.md tells more."""
+    return f"{line(note)}  [{note.code}]"
+
+
+def plain(note: Note) -> dict[str, object]:
+    """A coded sentence for JSON: its code, the text, its values."""
+    return {
+        "code": note.code,
+        "text": unheld(line(note)),
+        **{k: _plain(v) for k, v in note.values.items()},
+    }
+
+
+def _plain(value: Value) -> object:
+    if isinstance(value, Number):
+        known = {"mean": value.mean, "half": value.half}
+        return {k: v for k, v in known.items() if math.isfinite(v)} | {"unit": value.unit}
+    return list(value) if isinstance(value, tuple) else value

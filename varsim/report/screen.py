@@ -1,0 +1,111 @@
+"""A report for a terminal: a short answer, one table with a row each, three notes of a line."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Final
+
+from varsim.inert import visible
+from varsim.report.notes import coded, line
+from varsim.report.told import Column, Note, Report, Table
+from varsim.report.wording import shown, unheld
+
+WIDEST: Final = 100  # columns of a text to read on
+MOST_NOTES: Final = 3
+_GAP: Final = "   "
+_HANGING: Final = "  "
+_MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
+
+
+def terminal(report: Report, width: int | None = None, every: bool = False) -> str:
+    """The report as text, at most so wide; `every`: all columns and all notes."""
+    room = width or columns()
+    brief = [n for n in report.notes if every] or list(report.notes[:MOST_NOTES])
+    first, alike = report.table.brief()
+    if every:
+        first, alike = list(report.table.columns), []
+    elif room is not None:
+        first = fitting(report.table, first, room)
+    lines = [part for note in report.headline for part in flow(line(note), room)]
+    lines += ["", *grid(report.table, first, room, brief)]
+    if alike:
+        said = ", ".join(f"{one.head} {shown(one.cells[0])}" for one in alike)
+        lines += flow(f"The same for all: {said}.", room)
+    lines += [""] * bool(brief)
+    for number, note in enumerate(brief):
+        mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
+        lines += flow(mark + coded(note), room)
+    lines += flow(_more(report, every, len(brief), len(first) + len(alike)), room)
+    return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
+
+
+def _more(report: Report, every: bool, notes: int, columns: int) -> str:
+    """What is not shown, and the command to type next."""
+    left = [
+        f"{count} more {what}{'s' * (count > 1)}"
+        for count, what in (
+            (len(report.table.columns) - columns, "column"),
+            (len(report.notes) - notes, "note"),
+        )
+        if count > 0 and not every
+    ]
+    said = f"{' and '.join(left)}: --all. " if left else ""
+    return said + (f"Next: {report.next}" if report.next else "")
+
+
+def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
+    """The first of these columns, as many as stand side by side; one at least."""
+    found: list[Column] = []
+    used = max(map(len, table.rows), default=0)
+    for one in chosen:
+        used += len(_GAP) + max(map(len, [one.head, *map(shown, one.cells)]))
+        if used > room and found:
+            break
+        found.append(one)
+    return found
+
+
+def grid(
+    table: Table, chosen: Sequence[Column], room: int | None, notes: Sequence[Note] = ()
+) -> Iterator[str]:
+    """The lines of a table with a rule under its head; in parts where it is too wide."""
+    codes = [note.code for note in notes]
+    heads = [
+        one.head + (_MARKS[codes.index(one.note)] if one.note in codes else "") for one in chosen
+    ]
+    cells = [[head, *map(shown, one.cells)] for head, one in zip(heads, chosen, strict=True)]
+    widths = [max(map(len, column)) for column in cells]
+    first = max(map(len, ["", table.corner, *table.rows]))
+    ends = [0]
+    for index, total in enumerate(accumulate(len(_GAP) + one for one in widths)):
+        before = sum(len(_GAP) + one for one in widths[: ends[-1]])
+        if room is not None and first + total - before > room and index > ends[-1]:
+            ends.append(index)
+    for start, end in zip(ends, [*ends[1:], len(widths)], strict=True):
+        if start:
+            yield ""
+        part = list(range(start, end))
+        for row, name in enumerate([table.corner, *table.rows]):
+            shown_cells = [cells[at][row].rjust(widths[at]) for at in part]
+            yield _GAP.join([name.ljust(first), *shown_cells])
+            if row == 0:
+                yield "─" * (first + sum(len(_GAP) + widths[at] for at in part))
+
+
+def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:
+    """A text as lines of a terminal; quantities stay whole."""
+    if not text or room is None or len(text) <= room:
+        return [text] * bool(text)
+    fits = min(room, WIDEST)
+    return wrap(text, fits, subsequent_indent=hanging, break_on_hyphens=False)
+
+
+def columns() -> int | None:
+    """How wide the terminal is, or a pipe by COLUMNS; None where nobody says."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said) > 0:
+        return int(said)
+    return get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,73 @@
+"""Who tells of what: one dispatch from a result to its report; each product has a line."""
+
+from dataclasses import dataclass, fields
+from functools import singledispatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from varsim.report import formats, screen
+from varsim.report.products import training
+from varsim.report.told import Report
+from varsim.study.result import Result
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Told(Report):
+    """A report that shows itself: as text, as HTML, as plots, as files."""
+
+    @property
+    def answer(self) -> str:
+        """The headline, a sentence a line."""
+        return formats.answer(self)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The notes, each with its code in brackets."""
+        return formats.lines(self)
+
+    def frame(self) -> "DataFrame":
+        """The table as text, all its columns; a row each."""
+        return formats.frame(self)
+
+    def html(self) -> str:
+        """What the command prints, for a notebook."""
+        return formats.html(self)
+
+    def gallery(self) -> Any:
+        """Its plots by name."""
+        from varsim.report.notebook import Gallery
+
+        return Gallery(self.shown_on_page())
+
+    def timeline(self) -> Any:
+        """The timeline to walk through; ValueError where there is none."""
+        from varsim.report.notebook import timeline
+
+        return timeline(self.shown_on_page())
+
+    def save(self, result: Any, directory: Path) -> Path:
+        """Write the files of a run; the place of the page."""
+        from varsim.report.notebook import written
+
+        return written(result, self, directory)
+
+    def __str__(self) -> str:
+        return screen.terminal(self, width=screen.WIDEST)
+
+
+@singledispatch
+def report_of(result: object) -> Report:
+    """What there is to tell of a result, as data."""
+    raise TypeError(f"nothing is told of {type(result).__name__}")
+
+
+report_of.register(Result)(training.report)
+
+
+def tell(result: object) -> Told:
+    """What there is to tell of a result."""
+    found = report_of(result)
+    return Told(**{field.name: getattr(found, field.name) for field in fields(found)})

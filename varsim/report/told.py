@@ -1,0 +1,171 @@
+"""What is told of a result, as data: numbers, columns, coded sentences, charts. No words.
+
+`wording` makes text of a number, `notes` of a sentence; `screen`, `formats` and the page show all.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+
+from varsim.report.files.claim import Kind
+from varsim.study.statistics import Estimate
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MOST_COLUMNS: Final = 6
+
+# What a number is of: by this its unit is chosen when it is shown; any other text is the unit.
+Unit: TypeAlias = str
+# How a number compares: with the baseline of a ratio, or the best of its column.
+Verdict: TypeAlias = Literal["", "best", "tie", "baseline"]
+
+
+class Number(NamedTuple):
+    """A number until it is shown, in SI units; a share is of 1.
+
+    `half`: half the width of its 95 % interval, nan without one. `missing`: what stands in its
+    place where it is nan.
+    """
+
+    mean: float
+    half: float = math.nan
+    unit: Unit = ""
+    verdict: Verdict = ""
+    missing: str = ""
+
+    @classmethod
+    def of(cls, found: Estimate, unit: Unit = "", verdict: Verdict = "") -> Self:
+        """A mean over replications."""
+        return cls(found.mean, found.half_width, unit, verdict, found.note)
+
+
+Cell: TypeAlias = Number | str
+# What a note is about: numbers and names; several names are a tuple.
+Value: TypeAlias = Number | str | int | float | tuple[str, ...]
+
+
+class Note(NamedTuple):
+    """A sentence as data: a key of SENTENCES or NOTES, and what stands in it."""
+
+    code: str
+    values: Mapping[str, Value] = {}
+
+
+class Column(NamedTuple):
+    """A column of a table; `key`: the metric, or what it is in data.
+
+    `bar`: a page draws it, from 0. `detail`: shown with --all only.
+    `note`: code of the note that it carries. `about`: key of what it means.
+    """
+
+    key: str
+    head: str
+    cells: tuple[Cell, ...]
+    bar: bool = False
+    detail: bool = False
+    note: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by rank; `kinds`: what each row is, where its name does not tell; `corner`: heads them.
+
+    `best`: so many of the first rows win.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[Column, ...]
+    kinds: tuple[str, ...] = ()
+    corner: str = ""
+    best: int = 0
+    fold: bool = True
+
+    def brief(self) -> tuple[list[Column], list[Column]]:
+        """The columns that are read first, and those that say the same in every row."""
+        first = [column for column in self.columns if not column.detail]
+        alike = [one for one in first[1:] if self.fold and len(self.rows) > 1 and _same(one.cells)]
+        return [one for one in first if one not in alike][:MOST_COLUMNS], alike
+
+
+def _same(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are told alike, and none wins."""
+    first = cells[0]
+    if isinstance(first, str) or math.isnan(first.mean):
+        return all(str(one) == str(first) for one in cells)
+    return all(one == first or (_zero(one) and _zero(first)) for one in cells)
+
+
+def _zero(cell: Cell) -> bool:
+    return isinstance(cell, Number) and cell.mean == 0
+
+
+Mark: TypeAlias = Literal["bars", "cut bars", "lines", "points", "heat", "spans"]
+
+
+class Chart(NamedTuple):
+    """Data to be drawn by a mark; `data`: columns by name; `by`: what tells series apart."""
+
+    name: str
+    mark: Mark
+    data: Mapping[str, Sequence[Any]]
+    x: str
+    y: str
+    by: str = ""
+    log: bool = False
+
+
+class Source(NamedTuple):
+    """What was asked for: the scenario as text, and the command that runs it again."""
+
+    text: str
+    command: str
+
+
+class Data(NamedTuple):
+    """The numbers behind a report, with all their digits; nan and None: there is none."""
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+    @classmethod
+    def of(cls, frame: "DataFrame") -> Self:
+        """Those of a DataFrame."""
+        return cls(list(frame.columns), list(frame.itertuples(index=False)))
+
+
+NO_DATA: Final = Data((), ())
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is told of something, in the order of reading on every medium.
+
+    `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
+    compared, by which hues are chosen; `facts`: makes all of it as plain data.
+    """
+
+    kind: Kind
+    name: str
+    headline: tuple[Note, ...]
+    table: Table
+    notes: tuple[Note, ...]
+    question: str = ""
+    next: str = ""
+    setting: Mapping[str, Value] = field(default_factory=dict)
+    charts: tuple[Chart, ...] = ()
+    details: tuple[Table, ...] = ()
+    source: Source | None = None
+    provenance: Mapping[str, str | int] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    data: Data = NO_DATA
+    facts: Callable[[], dict[str, Any]] = dict
+    page: "Callable[[Report, bool], Any] | None" = None
+
+    def shown_on_page(self, plots: bool = True) -> Any:
+        """The blocks of its page."""
+        assert self.page is not None, "a report with a page"
+        return self.page(self, plots)

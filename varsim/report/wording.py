@@ -1,0 +1,143 @@
+"""Every number and every list of names as text: digits and units for all media, in one place."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from varsim.report.told import Cell, Note, Number, Value
+from varsim.scenario.training import Scenario
+from varsim.strategies.backup_workers import BackupWorkers
+from varsim.study.verdict import CLOSE, UNTOLD, Ranking
+
+_HARD: Final = "\N{NO-BREAK SPACE}"
+_SCALES: Final = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "days": ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")),
+    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "share": ((0.01, "%"),),
+}
+SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
+_LONG: Final = 1e15  # numbers have an exponent from here on,
+_DECIMALS: Final = 9  # or with more decimals than these
+_MOST_NAMES: Final = 4
+_FEW: Final = 2  # replications that are too few to tell a small lead
+_APART: Final = 1.01
+
+
+def shown(number: Cell, digits: int = 3) -> str:
+    """A number with its unit, `3.0 ± 0.3 s`: so many digits, or as many as its interval allows."""
+    if isinstance(number, str):
+        return number
+    if math.isnan(number.mean):
+        return number.missing or "-"
+    if number.verdict == "baseline":
+        return "1"
+    if number.verdict == "tie":
+        return "tie"
+    scale, unit = _scale(number)
+    mean, half = number.mean / scale, abs(number.half / scale)
+    text = _written(mean, _decimals(mean, digits))
+    if half > abs(mean):
+        text += f"{_HARD}±{_HARD}?"
+    elif half > SMALL * abs(mean):
+        decimals = max(0, -_magnitude(half))
+        text = f"{_written(mean, decimals)}{_HARD}±{_HARD}{_written(half, decimals)}"
+    return text + (_HARD + unit) * bool(unit)
+
+
+def unheld(text: str) -> str:
+    """Text whose quantities may break: as it is printed and copied."""
+    return text.replace(_HARD, " ")
+
+
+def _scale(number: Number) -> tuple[float, str]:
+    """What one of its unit is, and what that is called."""
+    known = _SCALES.get(number.unit, ((1.0, number.unit),))
+    if number.mean == 0 and number.unit != "share":
+        return known[-1][0], number.unit if number.unit in ("s", "B") else known[-1][1]
+    return next((one for one in known if abs(number.mean) >= one[0]), known[-1])
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Of that many digits, how many stand behind the point; whole numbers have none."""
+    if value == int(value) if abs(value) < _LONG else True:
+        return 0
+    rounded = float(f"{value:.{digits - 1}e}")
+    return max(0, digits - 1 - _magnitude(rounded))
+
+
+def _magnitude(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def _written(value: float, decimals: int) -> str:
+    if abs(value) >= _LONG or decimals > _DECIMALS:
+        return f"{value:.2e}"
+    return f"{value:,.{decimals}f}"
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """`a, b and c`; of many the first, and how many more."""
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
+    comma = "; " if any("," in name for name in names) else ", "
+    return names[0] if len(names) == 1 else f"{comma.join(names[:-1])} {word} {names[-1]}"
+
+
+def written(value: Value) -> str:
+    """What stands in a sentence."""
+    if isinstance(value, Number | str):
+        return shown(value)
+    return shown(Number(float(value))) if isinstance(value, int | float) else listed(value)
+
+
+def most_time(shares: Mapping[str, float]) -> str:
+    """The three largest shares of a worker's time, and the rest: `compute 63 %, read 37 %`."""
+    rows = sorted(((share, name) for name, share in shares.items()), reverse=True)
+    first, left = rows[:3], sum(share for share, _ in rows[3:])
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for share, name in (*first, (left, "rest")) if share >= 0.005
+    )
+
+
+def names(scenario: Scenario) -> dict[str, str]:
+    """What people call each strategy, by label: its own name, or the field's: `async PS`."""
+    found = {}
+    for one in scenario.strategies:
+        found[one.label] = one.title
+        if one.name is None and isinstance(one, BackupWorkers):
+            spare = scenario.cluster_of(one).workers - one.replicas_to_aggregate
+            found[one.label] = f"sync PS, {spare} backup{'s' * (spare != 1)}"
+    return found
+
+
+def headline(
+    ranking: Ranking[str] | None,
+    named: dict[str, str],
+    values: dict[str, Number],
+    replications: int,
+) -> Note:
+    """Which is the best by some number: best | tie | untold; `values`: of each alternative."""
+    if ranking is None:
+        return Note("nothing")
+    best, tied = ranking.best, ranking.tied
+    rate = values[best]._replace(half=math.nan)
+    rest = [rival for rival in ranking.rivals if rival.key not in tied]
+    if not ranking.rivals:
+        return Note("alone", {"best": named[best], "rate": rate})
+    lead: dict[str, Value] = {}
+    if rest and not rest[0].lead.note:
+        lead = {"times": Number(rest[0].lead.mean), "next": named[rest[0].key]}
+    if len(tied) == 1:
+        return Note("fastest", {"best": named[best], "rate": rate, **lead})
+    unsure = ranking.of(CLOSE, UNTOLD)
+    who = tuple(named[key] for key in tied)
+    if unsure:
+        least = min((values[key] for key in tied), key=lambda one: one.mean)
+        spread = {"low": least._replace(half=math.nan), "high": rate}
+        few = any(one.said == UNTOLD for one in unsure) or (
+            replications <= _FEW and any(one.lead.mean > _APART for one in unsure)
+        )
+        code = "untold" if few else "close"
+        return Note(code, {"tied": who, **spread, "count": replications, **lead})
+    return Note("tie", {"tied": who, "rate": rate, **lead})

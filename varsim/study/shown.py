@@ -1,0 +1,61 @@
+"""What came of runs is shown as its command prints it: by `varsim.tell`, at the front door.
+
+Nothing in this layer names what tells, draws or writes results.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Shown:
+    """A result that is told of: in a terminal, a notebook, and in files."""
+
+    @cached_property
+    def report(self) -> Any:
+        """What is told of it, as data (see varsim.report)."""
+        import varsim
+
+        return varsim.tell(self)
+
+    def answer(self) -> str:
+        """What it comes to: at most three sentences, one per line."""
+        text: str = self.report.answer
+        return text
+
+    def table(self) -> "DataFrame":
+        """The main numbers as text, one row per alternative, the best first."""
+        return self.report.frame()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table must know besides, each with its code."""
+        lines: tuple[str, ...] = self.report.lines
+        return lines
+
+    @property
+    def plot(self) -> Any:
+        """Its plots by name: `result.plot.timeline()` draws one and returns matplotlib Axes."""
+        return self.report.gallery()
+
+    def timeline(self) -> Any:
+        """The timeline to walk through, for a notebook; ValueError where there are no workers."""
+        return self.report.timeline()
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the files that `varsim run` writes, and return the place of the page.
+
+        Raises ValueError if `directory` holds something else, OSError if it cannot be written.
+        """
+        place: Path = self.report.save(self, Path(directory))
+        return place
+
+    def __repr__(self) -> str:
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        text: str = self.report.html()
+        return text
