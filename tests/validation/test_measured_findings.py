@@ -14,9 +14,8 @@ def totals(total: float, p90_step: float = 0.1, dropped: int | None = None) -> T
 def prediction(name: str, family: str, got: float, ideal: float) -> Prediction:
     measured, best = totals(10.0, dropped=100), totals(got, 0.102, 100)
     half = "first" if name < "c" else "second"
-    return Prediction(
-        name, "a kind", family, half, 10, measured, totals(ideal, dropped=90), best, None
-    )
+    ideally = totals(ideal, dropped=90)
+    return Prediction(name, "a kind", family, half, 10, measured, ideally, best)
 
 
 @pytest.fixture(scope="module")

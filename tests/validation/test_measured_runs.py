@@ -23,7 +23,7 @@ def runs() -> list[Run]:
 
 @pytest.fixture(scope="module")
 def comparison(runs: list[Run]) -> Comparison:
-    return compare(runs, unloaded=False)
+    return compare(runs)
 
 
 def errors(

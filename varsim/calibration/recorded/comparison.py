@@ -91,9 +91,7 @@ FAMILIES: Final = ("parameter servers", "collectives")
 class Prediction(NamedTuple):
     """Prediction of a run, without overheads (`ideal`) and with those of other runs.
 
-    `asked`: the updates that it was to make. `calibrated` is None where the other half tells
-    nothing; `unloaded` is predicted with overheads that were calibrated, and applied, without a
-    look at foreign work.
+    `planned_updates`: that it was to make. `calibrated` is None where the other half tells nothing.
     """
 
     run: str
@@ -104,7 +102,6 @@ class Prediction(NamedTuple):
     measured: Totals
     ideal: Totals
     calibrated: Totals | None
-    unloaded: Totals | None
 
     @property
     def best(self) -> Totals:
@@ -151,7 +148,7 @@ def halves(runs: Iterable[Run]) -> dict[str, Half]:
 
 
 def calibrate_half(
-    runs: Sequence[Run], family: str, half: Half | None = None, *, load: bool = True
+    runs: Sequence[Run], family: str, half: Half | None = None
 ) -> Calibration | None:
     """Calibrate with one half of a family, or with all of it; None if that tells nothing."""
     split = halves(runs)
@@ -160,29 +157,19 @@ def calibrate_half(
             run
             for run in runs
             if family_of(run) == family and (half is None or split.get(run.id, half) == half)
-        ],
-        load=load,
+        ]
     )
 
 
-def compare(
-    runs: Sequence[Run], said: Callable[[str], None] = lambda _: None, *, unloaded: bool = True
-) -> Comparison:
-    """Predict every run; `said` is told what is being done, now and then.
-
-    Without `unloaded` there are no predictions that ignore foreign work, in half the time.
-    """
+def compare(runs: Sequence[Run], said: Callable[[str], None] = lambda _: None) -> Comparison:
+    """Predict every run; `said` is told what is being done, now and then."""
     split = halves(runs)
     half_calibrations: list[HalfCalibration] = []
-    ignoring: dict[tuple[str, Half], Calibration | None] = {}
     for family in dict.fromkeys(family_of(run) for run in runs):
         for half in HALVES:
             said(f"calibrating: {family}, {half} half")
             found = calibrate_half(runs, family, half)
             half_calibrations.append(HalfCalibration(family, half, found))
-            if found is not None and found.load:
-                found = calibrate_half(runs, family, half, load=False) if unloaded else None
-            ignoring[family, half] = found
     loaded = {(one.family, one.half): one.calibration for one in half_calibrations}
     predictions = []
     said(f"predicting: {len(split)} runs")
@@ -201,7 +188,6 @@ def compare(
                 measured_totals(run),
                 predicted_totals(run, replay.trace()),
                 _predicted(replay, loaded[source]),
-                _predicted(replay, ignoring[source]),
             )
         )
     return Comparison(tuple(predictions), tuple(half_calibrations))

@@ -217,14 +217,14 @@ class _Recording(NamedTuple):
     whole: float
 
 
-def calibrate(runs: Sequence[Run], *, load: bool = True) -> Calibration | None:
+def calibrate(runs: Sequence[Run]) -> Calibration | None:
     """Overheads from runs of one family; None where nothing is to be learnt from them.
 
-    Runs in which a worker was killed tell nothing. Without `load` foreign work is not looked at.
-    The same runs give the same three digits everywhere.
+    Runs in which a worker was killed tell nothing. The same runs give the same three digits
+    everywhere.
     """
     recordings = [_recording(run) for run in runs if not (isinstance(run, SyncRun) and run.killed)]
-    names = _names([recording.replay.run for recording in recordings], load)
+    names = _names([recording.replay.run for recording in recordings])
     if not names:
         return None
     from scipy.optimize import least_squares
@@ -267,7 +267,7 @@ def _recording(run: Run) -> _Recording:
     return _Recording(Replay(run), measured_latencies(run), iteration, whole)
 
 
-def _names(runs: Sequence[Run], load: bool) -> list[str]:
+def _names(runs: Sequence[Run]) -> list[str]:
     """Names of the overheads that these runs identify."""
     if not runs:
         return []
@@ -280,7 +280,7 @@ def _names(runs: Sequence[Run], load: bool) -> list[str]:
         if any(isinstance(run, SyncRun) for run in runs):
             names += ["commit", "wake"]
         loads = [run.foreign_cores for run in runs]
-        if load and max(loads) - min(loads) >= _LOADS_APART:
+        if max(loads) - min(loads) >= _LOADS_APART:
             names.append("load")
     if any(run.payload_bytes >= _FEWEST_BYTES for run in runs):
         names.append("payload")

@@ -60,7 +60,7 @@ def summary_table(comparison: Comparison) -> Table:
     """One row per kind, half and number: median and worst error, ideal and calibrated."""
     head = (
         *("runs of", "number", "predicted", "runs", "ideal median", "ideal worst"),
-        *("calibrated median", "calibrated worst", "load ignored: median", "load ignored: worst"),
+        *("calibrated median", "calibrated worst"),
     )
     return Table(head, list(_summary_rows(comparison)), named=3)
 
@@ -134,8 +134,7 @@ _INTRODUCTION: Final = (
     "Every run of a real cluster is replayed: the prescribed compute times of each iteration (law "
     "`trace`), workers, servers, tokens, payload and kills go through the same strategies that "
     "`varsim run` uses. Nothing else of the run is known to its prediction but, for parameter "
-    "servers, how many cores of the machine were busy with foreign work (`load ignored`: not even "
-    "that).\n\n"
+    "servers, how many cores of the machine were busy with foreign work.\n\n"
     "The overheads are calibrated on other runs: those of one kind, in the order of their names, "
     "go in turn to the first and the second half, and each half is predicted from the other one. "
     "Runs without computation are there for both calibrations. What is fitted is how long reads "
@@ -188,7 +187,6 @@ def _summary_row(chosen: Sequence[Prediction], name: str, half: Half | None) -> 
     spreads = (
         ideal,
         spread((of(one.calibrated), of(one.measured)) for one in chosen),
-        spread((of(one.unloaded), of(one.measured)) for one in chosen),
     )
     for found in spreads:
         cells += ["", ""] if found is None else [f"{found.median:.2%}", f"{found.worst:.2%}"]
