@@ -1,437 +1,359 @@
-"""Every field that a scenario may have changes what comes out; none can be added without.
+"""Every key that a scenario may have changes what comes out, and where it cannot it is refused.
 
-Fields are those of the JSON Schema. Scenarios are drawn, and for what is rarely drawn written here;
-in each, whatever field nothing was seen of yet gets another value of its kind, until a run differs.
+One loop over the schema: `knobs.yaml` has a scenario for each way in which settings matter, and a
+field is given other values there, one after the other: what another of these scenarios gives it,
+another number, another choice, nothing. A field that is added to the schema is in the loop at once.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
+from ruamel.yaml import YAML
 
-from tests.building import DAY, NEEDED, declared, example, scenario
 from tests.differential.recorded import digest
-from tests.properties.drawing import drawn
-from tests.seams import STRATEGIES, PaceError, Run, run_one
-from varsim import Scenario, simulate
+from tests.seams import STRATEGIES, Run, load_text, run_one
+from varsim import Scenario, ScenarioError, VariablesScenario, simulate, simulate_variables
+from varsim.strategies.base import Pair
+from varsim.values.table import Functions, Models
 
 Content = dict[str, Any]
+Place = tuple[str | int, ...]
+Loaded = Scenario | VariablesScenario
 
-SCHEMA: Final = Scenario.model_json_schema()
-CLASSES: Final = {**SCHEMA["$defs"], "Scenario": SCHEMA}
-
-WIRE: Final = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
-STAR: Final = {"kind": "star", "bandwidth": 2e4, "latency": 2e-3}
-RACKS: Final = {**WIRE, "kind": "racks", "hosts_per_rack": 2, "oversubscription": 1.0}
-FAST: Final = {"kind": "constant", "value": 0.1}
-SLOW: Final = {"kind": "constant", "value": 0.3}
-LAYERS: Final = ({"backward": 1.0, "size": 1e3}, {"backward": 2.0, "size": 1e3})
-RESTART: Final = {"restart": 2.0}
-SOURCE: Final = {"domain": "worker", "mtbf": 50.0, "repair": 5.0}
-
-SHORT: Final = {"latency": 1e-4, "payload": 0.9}  # a protocol for short vectors
-INSIDE: Final = {"bandwidth": 4e4, "latency": 1e-4}
-
-# What every strategy says of its own fields: another value, or two settings that differ in it.
-DECLARED: Final = {kind.__name__: kind.others for kind in STRATEGIES.values()}
-
-# Values of fields of one name that are not found by themselves.
-OTHERS: Final[dict[str, tuple[Any, ...]]] = {
-    "on": ({"network": STAR},),
-    "optimizer": ({"kind": "sgd", "learning_rate": 0.3},),
-    "preset": ("10gbe", "25gbe", "llama3"),
-    "staleness_policy": ({"kind": "inverse"}, {"kind": "drop_above", "staleness": 0}),
-    "variable_averages": ({"decay": 0.5},),
-    "drop_compute": ({"threshold": 0.3},),
-    "partitioner": ({"kind": "fixed", "shards": 2}, {"kind": "fixed", "shards": 3}),
-    "server_update": ({"rate": 1e4},),
-    "segment_size": (100.0,),
-    "shard_group": (2,),
-    "of": ((SOURCE,), (SOURCE, SOURCE)),
-    "lemons": ({"share": 0.9, "times": 5.0},),
-    "mistaken": ({"share": 0.9, "again": 20.0},),
-    "recorded": ({"failures": ((30.0, "worker", 0),), "repair": 5.0},),
-    "spares": ({"hot": 1, "cold": 1, "swap": 2.0},),
-    "loss": (0.2, 1e-3),
-    "targets": ({"loss": 0.2},),
-    "prices": ({"device_hour": 1.0},),
-    "memory": ({"device": 1e9},),
-    "goodput": (0.01,),
-    "staleness_p99": (0.0,),
-    "wasted": (0.0,),
-    "step_time_p99": (0.01,),
-    "time_to_loss": (1.0,),
-    "throughput": (1e6,),
-    "device": (1e9, 1.0, {"preset": "v100_sxm2"}),
-    "server": (1e9, 1.0),
-    "activations": (1e8,),
-    "measure_after": (0.5,),
-    "equal_within": (0.9,),
-    "currency": ("EUR",),
-    "protocols": ((SHORT,), ({**SHORT, "inside_latency": 1e-4},)),
-    "compute": (SLOW,),
-    "law": (SLOW, {"kind": "constant", "value": 60.0}),
-    "fast": (SLOW,),
-    "slow": (FAST,),
-    "first": (SLOW,),
-    "second": (FAST,),
-    "network": (STAR,),
-    "inside": ({**INSIDE, "bandwidth": 2e4},),
-    "problem": ({"kind": "linear_regression"},),
-    "model": ("mlp", "resnet50"),
-    "stop": ({"global_steps": 2}, {"worker": 1}),
-    "restart": ({"worker": 2},),
-    "again": ({"kind": "constant", "value": 10.0},),
-    "cluster": ({"workers": 2, "compute": FAST, "network": STAR},),
-    "workload": (
-        {
-            "batch_size": 2,
-            "problem": {"kind": "quadratic"},
-            "optimizer": {"kind": "sgd", "learning_rate": 0.3},
-        },
-    ),
-    "failures": ({"horizon": 300.0, "of": (SOURCE,)},),
+# Other values where no rule and no other scenario gives one, of a field or of all of that name.
+OTHERS: Final[Mapping[str, Sequence[Any]]] = {
+    "Device.preset": ["v100_sxm2"],
+    "FailureSource.preset": ["rsc_1"],
+    "Inside.preset": ["nvlink_3"],
+    "MeasuredTimes.file": ["other.csv"],
+    "MemoryLimits.activations": ["1e10 B"],
+    "MemoryLimits.device": ["1 B"],
+    "MemoryLimits.server": ["1 B"],
+    "RecordedFailures.domain": ["rack"],
+    "RecordedFailures.file": ["later.csv"],
+    "Workload.model": ["alexnet"],
+    "message_overhead": ["0.002 s"],
+    "on": [{"network": {"bandwidth": "20000 B/s", "latency": "0.001 s"}}],
+    "optimizer": [{"kind": "sgd", "learning_rate": 0.2}],
+    "preset": ["25gbe"],
+    "protocols": [[{"latency": "0.0001 s", "payload": 0.9}]],
+    "sharing": ["first_come"],
+    "slow_links": [[{"rank": 1, "factor": 3.0}]],
+    "variable": ["v", "w"],
 }
-
-# What says how something is called or where it came from, and changes nothing on purpose.
-DESCRIPTIVE: Final = {
-    "Scenario.name": "names the folder of the report",
-    "Layer.name": "says which layer of a model it is",
-    "MemoryLimits.exceeded": "says whether what does not fit is refused (tests/test_fitting.py)",
-    "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
-    "RecordedFailures.domain": "is read into `failures` with the file, and refused without one",
-    "RecordedFailures.file": "is read into `failures`, or says where they came from",
-    "Single.on": "is refused: a single worker uses no network and no servers",
-    **{
-        f"{kind.__name__}.name": "tells strategies of one kind apart in tables and plots"
-        for kind in STRATEGIES.values()
-    },
+# The files that scenarios name.
+FILES: Final = {
+    "times.csv": "worker,seconds\n0,0.1\n",
+    "other.csv": "worker,seconds\n0,0.2\n",
+    "failures.csv": "node,start_day,end_day\n1,0.0005,0.0006\n",
+    "later.csv": "node,start_day,end_day\n1,0.0007,0.0008\n",
 }
-
-# Parts of which only the result tells, no single run.
-OF_RESULTS: Final = ("targets", "prices", "report", "memory", "replications")
-
-
-def mirrored(**more: Any) -> Content:
-    return {"strategy": {"kind": "on_write"}, "network": WIRE, **more}
-
-
-def served(**more: Any) -> Content:
-    return {
-        "strategy": {"kind": "none"},
-        "network": WIRE,
-        "problem": {"kind": "linear_regression"},
-        "cluster": {"workers": 4, "parameter_servers": 4, "placement": "round_robin"},
-        "stop": {"global_steps": 12},
-        **more,
-    }
-
-
-def timed(**law: Any) -> Content:
-    return mirrored(cluster={"workers": 3, "compute": law}, stop={"global_steps": 20})
-
-
-def mortal(**more: Any) -> Content:
-    base = {
-        "network": RACKS,
-        "stop": {"global_steps": 6},
-        "failures": {"horizon": 200.0, "detection": 1.0, "of": (SOURCE,)},
-        "checkpoint": {"every": 10.0, "write": 1.0},
-        "recovery": RESTART,
-    }
-    return mirrored(**base | more)
-
-
-def failing(source: Content, **more: Any) -> Content:
-    """A mortal job whose failures are such, besides."""
-    of = {key: value for key, value in {**SOURCE, **source}.items() if value is not None}
-    return mortal(failures={"horizon": 200.0, "of": (of,)}, **more)
-
-
-# Scenarios of what is drawn rarely, or never.
-WRITTEN: Final[tuple[Content, ...]] = (
-    *(
-        mirrored(
-            strategy=example(kind, 3),
-            stop={"global_steps": 20},
-            cluster={"compute": {"kind": "exponential", "mean": 0.1}},
-        )
-        for kind in STRATEGIES
-    ),
-    *(
-        served(strategy=example(kind, 4))
-        for kind in STRATEGIES
-        if declared(example(kind, 4)).sends.to == "servers"
-    ),
-    timed(kind="uniform", low=0.05, high=0.15),
-    timed(kind="gamma", mean=0.1, shape=2.0),
-    timed(kind="weibull", mean=0.1, shape=2.0),
-    timed(kind="gumbel", location=0.1, scale=0.02),
-    timed(kind="shifted_exponential", minimum=0.05, mean=0.1),
-    timed(kind="lognormal", mean=0.2, median=0.1),
-    timed(kind="stages", first=FAST, works=0.5, second=SLOW),
-    timed(kind="markov", fast=FAST, slow=SLOW, to_slow=0.4, to_fast=0.4),
-    timed(kind="correlated", law=FAST, step=0.1, node=0.1, workers_per_node=2),
-    timed(kind="mixture", components=({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": SLOW})),
-    timed(kind="batch_curve", fixed=0.1, per_example=0.05, sigma=0.1),
-    mirrored(replications=2, cluster={"compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}),
-    mirrored(
-        replications=2,
-        strategies=({"kind": "on_write"}, {"kind": "backup_workers", "replicas_to_aggregate": 2}),
-        report={"measure_after": 0.0},
-    ),
-    mirrored(targets={"loss": 0.2, "time_to_loss": 1.0}),
-    *(
-        mirrored(
-            cluster={"workers": 2},
-            network={"kind": kind, **WIRE, **NEEDED[kind], "protocols": (SHORT | more,)},
-        )
-        for kind, more in (("star", {}), ("nodes", {"inside_latency": 1e-4}))
-    ),
-    served(prices={"device_hour": 1.0, "server_hour": 1.0, "gigabyte": 1.0}),
-    served(memory={"device": 1e9, "server": 1e9, "activations": 1e8}),
-    *(
-        mirrored(
-            strategy=example(kind, 4) | getattr(other, "one", {}),
-            cluster={"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
-            stop={"global_steps": 12},
-            workload={"layers": LAYERS} | ({"optimizer": None} if "optimizer" in other.one else {}),
-        )
-        for kind, model in STRATEGIES.items()
-        for other in model.others.values()
-        if hasattr(other, "one")
-    ),
-    *(
-        mirrored(
-            network={"kind": kind, "preset": "10gbe", "latency": 1e-3, **more},
-            workload={"model": "resnet50"},
-        )
-        for kind, more in (
-            ("star", {}),
-            ("full_mesh", {}),
-            ("racks", {"hosts_per_rack": 2, "oversubscription": 4.0}),
-            ("nodes", {"workers_per_node": 2, "inside": {"preset": "10gbe", "latency": 1e-4}}),
-        )
-    ),
-    *(
-        mirrored(
-            strategy={**example(kind, 3), "optimizer": {"kind": "sgd", "learning_rate": 0.1}},
-            workload={"optimizer": None},
-        )
-        for kind in ("single", "on_read", "local_sgd")
-    ),
-    served(strategy={"kind": "none", "on": {"network": STAR, "parameter_servers": 2}}),
-    served(
-        strategy={
-            "kind": "none",
-            "staleness_policy": {"kind": "delay_compensated", "variance_control": 0.5},
-        }
-    ),
-    mirrored(
-        strategy={
-            "kind": "sync_replicas",
-            "replicas_to_aggregate": 2,
-            "variable_averages": {"decay": 0.9},
-        }
-    ),
-    mirrored(problem={"kind": "digits", "model": "softmax"}),
-    mirrored(
-        cluster={"compute": None, "device": {"preset": "a100_sxm_80gb"}},
-        workload={"model": "resnet50", "batch_size": 32},
-    ),
-    mirrored(
-        strategy={"kind": "on_write", "overlap": True},
-        cluster={"overlap_pace": 0.5},
-        network={**WIRE, "bandwidth": 1e9},
-        workload={"model": "resnet50"},
-    ),
-    mirrored(
-        strategy=example("sync_replicas", 3),
-        events=(
-            {"at": 0.15, "kill": {"worker": 1}},
-            {"at": 0.15, "kill": {"worker": 2}},
-            {"at": 0.3, "restart": {"worker": 1}},
-        ),
-        stop={"global_steps": 9},
-    ),
-    mirrored(
-        strategy=example("sync_replicas", 3),
-        events=({"at": 0.15, "stop": "chief"},),
-        stop={"global_steps": 9},
-    ),
-    mortal(),
-    mortal(targets={"goodput": 0.5}),
-    mortal(
-        checkpoint={
-            "every": 10.0,
-            "write": 1.0,
-            "mode": "asynchronous",
-            "snapshot": 0.5,
-            "slowdown": 0.5,
-            "restore": 1.0,
-        }
-    ),
-    mortal(checkpoint={"every": 10.0, "storage": 100.0}),
-    failing({"lemons": {"share": 0.9, "times": 5.0}, "mistaken": {"share": 0.9, "again": 20.0}}),
-    failing({"mtbf": None, "per_day": 1500.0}),
-    failing({"mtbf": None, "law": {"kind": "weibull", "mean": 50.0, "shape": 0.7}}),
-    failing({"mtbf": None, "preset": "llama3"}),
-    mortal(
-        failures={
-            "horizon": 200.0,
-            "recorded": {"failures": ((30.0, "worker", 0), (60.0, "worker", 1)), "repair": 5.0},
-        }
-    ),
-    failing({"repair": 100.0}, recovery=RESTART | {"spares": {"hot": 1, "cold": 1, "swap": 2.0}}),
-    failing(
-        {"repair": 100.0},
-        recovery=RESTART | {"policy": "continue_with_fewer", "fewest": 1},
-        network={"bandwidth": 1e4, "latency": 1e-3},
-    ),
-)
-
-
-# Of keys of which only one can be given: two scenarios that differ in no other.
-SHOWN: Final = {
-    "ProcessEvent.stop": [
-        mirrored(strategy=example("sync_replicas"), events=({"at": 0.15, how: "chief"},))
-        for how in ("stop", "kill")
-    ],
-    "FailureSource.preset": [
-        mortal(failures={"horizon": 10 * DAY, "of": ({"domain": "worker", **often},)})
-        for often in ({"preset": "llama3"}, {"mtbf": DAY})
-    ],
+# What says how something is called, and changes nothing on purpose.
+NAMES: Final = {
+    "Layer.name",
+    "Scenario.name",
+    "VariableDescription.name",
+    "VariablesScenario.name",
+    *(f"{model.__name__}.name" for model in STRATEGIES.values()),
 }
+# What has no other value that is accepted: a choice that only refuses, a strategy that uses no
+# network and no servers, and what has one value only (see KINDS).
+ONE_VALUE: Final = {"MemoryLimits.exceeded", "Single.on", "ProcessEvent.stop"}
+_POLICY: Final = "NoSynchronization.staleness_policy"
+# Where every kind of a table is tried, and how many it has; timing goes with no optimizer.
+KINDS: Final[Mapping[str, tuple[str, str, Place, int]]] = {
+    "laws": ("training", "Cluster.compute", ("cluster", "compute"), 17),
+    "networks": ("training", "Cluster.network", ("cluster", "network"), 4),
+    "partitioners": ("servers", "Cluster.partitioner", ("cluster", "partitioner"), 3),
+    "problems": ("training", "Workload.problem", ("workload", "problem"), 4),
+    "optimizers": ("training", "Workload.optimizer", ("workload", "optimizer"), 5),
+    "policies": ("inverse", _POLICY, ("strategies", 0, "staleness_policy"), 4),
+    "strategies": ("training", "Scenario.strategies", ("strategies", 0), 14),
+    "events": ("end of a chief", "Scenario.events", ("events", 0), 2),
+    "actions": ("variables", "Program.replicas", ("program", "replicas", 1), 6),
+    "actions outside": ("outside", "Program.outside", ("program", "outside", 2), 6),
+}
+# Units of the examples of strategies, which are numbers.
+UNITS: Final = {"bucket_size": "B", "first_bucket_size": "B", "segment_size": "B", "threshold": "s"}
 
 
-def another(owner: str, name: str, value: Any) -> Iterator[Any]:
-    """Other values of a field, most of which it may have."""
-    spec = CLASSES[owner]["properties"].get(name, {})
-    yield from OTHERS.get(name, ())
-    if name in DECLARED.get(owner, {}):
-        other = DECLARED[owner][name]
-        yield getattr(other, "other", {name: other}).get(name)
-    if value is None:
-        value = spec.get("default")
-    yield from (one for one in choices(spec) if one != value)
-    match value:
-        case bool():
-            return
-        case int():
-            yield from (value + 1, 2 * value, value - 1)
-        case float():
-            yield from (1.5 * value, value / 2, value + 1.0, value + 0.1)
-        case tuple():
-            yield from (value[:-1], (*value, *value[:1]))
-        case BaseModel():
-            yield None
+class Stand(NamedTuple):
+    """Where a field stands in one of the scenarios, and what it is there."""
+
+    base: str
+    place: Place
+    given: Any  # None where it is left out
+    current: Any  # the default, then
 
 
-def choices(spec: Any) -> Iterator[Any]:
-    """The values that a schema lists."""
-    yield from spec.get("enum", ())
-    if "const" in spec:
-        yield spec["const"]
-    if spec.get("type") == "boolean":
-        yield from (True, False)
-    for part in (*spec.get("anyOf", ()), *spec.get("oneOf", ())):
-        yield from choices(part)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the files are."""
+    made = tmp_path_factory.mktemp("knobs")
+    for name, text in FILES.items():
+        (made / name).write_text(text)
+    return made
 
 
-def places(model: BaseModel, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, str, Any, Any]]:
-    """Of every field of a scenario: the class and name, where it stands, and its value."""
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        yield type(model).__name__, name, (*path, name), value
-        if isinstance(value, BaseModel):
-            yield from places(value, (*path, name))
-        elif isinstance(value, tuple):
-            for index, one in enumerate(value):
-                if isinstance(one, BaseModel):
-                    yield from places(one, (*path, name, index))
-
-
-def put(content: Any, path: Sequence[Any], value: Any) -> Any:
-    """The content of a scenario with another value at a place; without the key for None."""
-    if not path:
-        return value
-    key, *rest = path
-    if isinstance(content, tuple):
-        return (*content[:key], put(content[key], rest, value), *content[key + 1 :])
-    new = {**content, key: put(content.get(key) or {}, rest, value)}
-    return {one: held for one, held in new.items() if one != key or held is not None}
-
-
-def outcome(content: Content, part: str) -> object:
-    """What a run makes, or what is said of it for a part that only results show; None if refused.
-
-    Lives can be refused once the steps are known that they are made of.
-    """
-    try:
-        made = Scenario.model_validate(content)
-        if part not in OF_RESULTS:
-            return digest(run_one(Run(made, 0, 0)))
-    except (ValueError, AttributeError, PaceError):
-        return None
-    result = simulate(made)
-    return result.summary.to_csv(), str(result.judgements), result.notes, result.table().to_csv()
-
-
-@pytest.mark.timeout(900)
-def test_every_field_matters() -> None:
-    names = {
-        f"{owner}.{name}" for owner, of in CLASSES.items() for name in of.get("properties", ())
-    }
-    left = {name for name in names if not name.endswith(".kind")} - {*DESCRIPTIVE, *SHOWN}
-    assert len(left) > 300
-    for made in (*(scenario(**one) for one in WRITTEN), *map(drawn, range(150))):
-        if not left:
-            break
-        content = made.model_dump(exclude_unset=True)
-        seen: dict[str, object] = {}
-        for owner, name, path, value in places(made):
-            if f"{owner}.{name}" not in left:
-                continue
-            part = path[0] if path[0] in OF_RESULTS else ""
-            for other in another(owner, name, value):
-                if part not in seen:
-                    seen[part] = outcome(content, part)
-                if outcome(put(content, path, other), part) not in (None, seen[part]):
-                    left.discard(f"{owner}.{name}")
-                    break
-    assert left == set(), sorted(left)
-
-
-def test_one_of_some_keys_is_not_another() -> None:
-    for one, other in SHOWN.values():
-        assert outcome_of(scenario(**one)) != outcome_of(scenario(**other))
-
-
-def outcome_of(made: Scenario) -> object:
-    found = outcome(made.model_dump(exclude_unset=True), "")
-    assert found is not None
+@cache
+def written() -> Content:
+    """What `knobs.yaml` says."""
+    text = Path(__file__).with_name("knobs.yaml").read_text(encoding="utf-8")
+    found: Content = YAML(typ="safe", pure=True).load(text)
     return found
 
 
-def test_names_change_nothing_but_the_label() -> None:
-    for kind in STRATEGIES:
-        plain, named = (
-            scenario({**example(kind), **name}, network=WIRE, **name)
-            for name in ({}, {"name": "other"})
-        )
-        one, other = (digest(run_one(Run(made, 0, 0))) for made in (plain, named))
-        assert (one["strategy"], other["strategy"]) == (kind, "other")
-        assert {**one, "strategy": ""} == {**other, "strategy": ""}
-    assert simulate(plain).provenance != simulate(named).provenance
+@cache
+def bases() -> Mapping[str, Content]:
+    """The scenarios of `knobs.yaml` by name, and one for each example of a strategy."""
+    training, variables = written()["training"], written()["variables"]
+    made = {
+        name: merged(variables if own.get("kind") == "variables" else training, own)
+        for name, own in written().items()
+        if name != "refused"
+    }
+    layers = {"layers": [{"backward": 1.0, "size": "1000 B"}] * 2}
+    for kind, model in STRATEGIES.items():
+        pairs = {f" {key}": one.one for key, one in model.others.items() if isinstance(one, Pair)}
+        rule = {"optimizer": {"kind": "sgd", "learning_rate": 0.1}}
+        for label, own in {"": {}, " optimizer": rule, **pairs}.items():
+            strategy = {"kind": kind, **plain(model.example(4)), **plain(own)}
+            without = {"optimizer": None} if "optimizer" in own else {}
+            change = {"strategies": [strategy], "workload": {**layers, **without}}
+            made[f"strategy {kind}{label}"] = merged(training, change)
+    return made
 
 
-def test_step_times_from_a_file_matter(tmp_path: Path) -> None:
-    seen = []
-    for seconds in ("0.1", "0.2"):
-        path = tmp_path / f"{seconds}.csv"
-        path.write_text(f"worker,seconds\n0,{seconds}\n")
-        made = scenario(**timed(kind="trace", file=str(path)))
-        seen.append(digest(run_one(Run(made, 0, 0))))
-    assert seen[0] != seen[1]
+def merged(one: Any, other: Any) -> Any:
+    """A part of a scenario with changes; of another kind it is new, and null takes a key out."""
+    if not isinstance(other, dict):
+        return other
+    if not isinstance(one, dict) or other.get("kind", one.get("kind")) != one.get("kind"):
+        one = {}
+    both = {key: merged(one.get(key), value) for key, value in other.items()}
+    return {key: value for key, value in {**one, **both}.items() if value is not None}
+
+
+def plain(value: Any) -> Any:
+    """Settings as a file says them: no tuples, no models, with units."""
+    return with_units(
+        json.loads(json.dumps(value, default=lambda one: one.model_dump(exclude_unset=True)))
+    )
+
+
+def with_units(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {k: f"{one} {UNITS[k]}" if k in UNITS else with_units(one) for k, one in value.items()}
+
+
+def fields(
+    model: type[BaseModel], seen: set[type[BaseModel]]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """`Class.field` of a model and of all models below it, and what can be chosen for it."""
+    seen.add(model)
+    for name, info in model.model_fields.items():
+        of_type = list(parts(info))
+        literals = [
+            one for part in of_type if get_origin(part) is Literal for one in get_args(part)
+        ]
+        tables = [part for part in of_type if isinstance(part, Functions)]
+        yield f"{model.__name__}.{name}", [*literals, *(one for part in tables for one in part.own)]
+        tagged = [one for part in of_type if isinstance(part, Models) for one in part.own.values()]
+        own = [one for one in of_type if isinstance(one, type) and issubclass(one, BaseModel)]
+        for one in tagged or own:
+            if one not in seen:
+                yield from fields(one, seen)
+
+
+def parts(info: Any) -> Iterator[Any]:
+    """All that a field's type is made of."""
+    stack = [info.annotation, *info.metadata]
+    while stack:
+        yield (part := stack.pop())
+        stack += get_args(part)
+
+
+CHOICES: Final = dict([*fields(Scenario, set()), *fields(VariablesScenario, set())])
+ALL: Final = sorted(key for key in set(CHOICES) - NAMES if not key.endswith(".kind"))
+
+
+@cache
+def stands(folder: Path) -> Mapping[str, Sequence[Stand]]:
+    """Where each field stands, those first that are given."""
+    found: dict[str, list[Stand]] = {}
+    for name, content in bases().items():
+        made = whole(name, folder)
+        for key, place, current in keys(made, content):
+            found.setdefault(key, []).append(Stand(name, place, within(content, place), current))
+    return {key: sorted(own, key=lambda one: one.given is None) for key, own in found.items()}
+
+
+def keys(made: Any, raw: Any, place: Place = ()) -> Iterator[tuple[str, Place, Any]]:
+    """Every field of every mapping of a scenario, its place, and what it is."""
+    if isinstance(made, BaseModel) and isinstance(raw, dict):
+        for name in type(made).model_fields:
+            yield f"{type(made).__name__}.{name}", (*place, name), getattr(made, name)
+            yield from keys(getattr(made, name), raw.get(name), (*place, name))
+    elif isinstance(made, tuple) and isinstance(raw, list):
+        for index, (one, part) in enumerate(zip(made, raw, strict=True)):
+            yield from keys(one, part, (*place, index))
+
+
+def within(content: Any, place: Place) -> Any:
+    """What is given at a place; None where nothing is."""
+    for key in place:
+        content = content.get(key) if isinstance(content, dict) else content[key]
+    return content
+
+
+def put(content: Any, place: Place, value: Any) -> Any:
+    """The same with another value at a place, or without one."""
+    if not place:
+        return value
+    key, *rest = place
+    if isinstance(content, list):
+        return [
+            put(one, tuple(rest), value) if at == key else one for at, one in enumerate(content)
+        ]
+    new = {**content, key: put(content.get(key), tuple(rest), value)}
+    return {name: one for name, one in new.items() if one is not None}
+
+
+def load(content: Content, folder: Path) -> Loaded:
+    return load_text(json.dumps(content, indent=1), folder=folder)
+
+
+def others(value: Any) -> list[Any]:
+    """Other values of the same type."""
+    match value:
+        case bool():
+            return [not value]
+        case int():
+            return [value + 1, value - 1]
+        case float():
+            return [value * 1.5 or 0.25, value / 2]
+        case str() if found := re.fullmatch(r"([0-9.e+-]+) ([A-Za-z/]+)", value):
+            return [f"{number} {found[2]}" for number in others(float(found[1]))]
+        case dict():
+            return [{**value, key: one} for key, own in value.items() for one in others(own)]
+        case [first, *rest]:
+            return [rest] * bool(rest) + [[one, *rest] for one in others(first)]
+    return []
+
+
+def values(key: str, stand: Stand, all_stands: Sequence[Stand]) -> Iterator[Any]:
+    """What else a field may be."""
+    of_others = [one.given for one in all_stands if one.given is not None]
+    model, _, field = key.partition(".")
+    strategy = next((one for one in STRATEGIES.values() if one.__name__ == model), None)
+    if strategy is not None and field in strategy.others:
+        other = strategy.others[field]
+        of_others.append(plain(other.other.get(field) if isinstance(other, Pair) else other))
+    given = stand.current if stand.given is None else stand.given
+    own = [] if isinstance(given, BaseModel) else others(given)
+    more = OTHERS.get(key, OTHERS.get(field, ()))
+    for value in (*of_others, *own, *CHOICES[key], *more, None):
+        if value != stand.given:
+            yield value
+
+
+def run(scenario: Loaded) -> str:
+    """What happened, as text without names."""
+    if isinstance(scenario, VariablesScenario):
+        return repr(simulate_variables(scenario).traces)
+    traces = [run_one(Run(scenario, at, 0)) for at in range(len(scenario.strategies))]
+    return json.dumps([{**digest(trace), "strategy": ""} for trace in traces])
+
+
+def told(scenario: Loaded) -> str:
+    """What is said of it, as text."""
+    if isinstance(scenario, VariablesScenario):
+        return ""
+    result = simulate(scenario)
+    numbers = result.summary.to_json(), result.table().to_json()
+    return repr((numbers, result.judgements, result.notes))
+
+
+def matters(stand: Stand, value: Any, folder: Path) -> bool:
+    """Whether something else comes out with another value there; not where it is refused."""
+    content = bases()[stand.base]
+    try:
+        changed = load(put(content, stand.place, value), folder)
+    except ScenarioError:
+        return False
+    base = whole(stand.base, folder)
+    return base != changed and (
+        as_run(stand.base, folder) != run(changed) or as_told(stand.base, folder) != told(changed)
+    )
+
+
+@cache
+def whole(base: str, folder: Path) -> Loaded:
+    return load(bases()[base], folder)
+
+
+@cache
+def as_run(base: str, folder: Path) -> str:
+    return run(whole(base, folder))
+
+
+@cache
+def as_told(base: str, folder: Path) -> str:
+    return told(whole(base, folder))
+
+
+def test_every_field_stands_somewhere(folder: Path) -> None:
+    assert len(CHOICES) > 300
+    assert set(CHOICES) - set(stands(folder)) == set()
+
+
+@pytest.mark.parametrize("key", [key for key in ALL if key not in ONE_VALUE])
+def test_a_key_has_an_effect(key: str, folder: Path) -> None:
+    there = stands(folder)[key]
+    assert any(matters(one, value, folder) for one in there for value in values(key, one, there))
+
+
+@pytest.mark.parametrize("table", KINDS)
+def test_every_kind_is_its_own(table: str, folder: Path) -> None:
+    base, key, place, many = KINDS[table]
+    given = [one.given for one in stands(folder)[key] if one.given is not None]
+    outcomes: dict[str, str] = {}
+    for value in chain.from_iterable(given) if isinstance(place[-1], int) else given:
+        if (kind := value.get("kind") or min(value.keys() - {"at"})) not in outcomes:
+            with suppress(ScenarioError):
+                outcomes[kind] = run(load(put(bases()[base], place, value), folder))
+    assert len(outcomes) == len(set(outcomes.values())) == many
+
+
+@pytest.mark.parametrize("case", written()["refused"], ids=str)
+def test_what_has_no_effect_is_refused(case: Mapping[str, Content], folder: Path) -> None:
+    [(base, change)] = case.items()
+    whole(base, folder)
+    with pytest.raises(ScenarioError) as refused:
+        load(merged(bases()[base], change), folder)
+    assert all(problem.line and problem.column for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize("key", sorted(NAMES - {"VariableDescription.name"}))
+def test_names_change_nothing(key: str, folder: Path) -> None:
+    stand = stands(folder)[key][0]
+    named = load(put(bases()[stand.base], stand.place, "other"), folder)
+    assert run(named) == as_run(stand.base, folder)
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_strategy_alone_runs_as_beside_others(at: int, folder: Path) -> None:
+    """What only the others used is left out, as it would be refused."""
+    beside = whole("all together", folder)
+    assert isinstance(beside, Scenario)
+    alone = beside.with_only(beside.strategies[at : at + 1])
+    assert digest(run_one(Run(alone, 0, 0))) == digest(run_one(Run(beside, at, 0)))
