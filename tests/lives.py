@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from tests.building import declared, example
+from tests.seams import STRATEGIES
+
 Case = dict[str, Any]
 
 SOURCE: Case = {"domain": "worker", "mtbf": 50.0, "repair": 5.0}
@@ -25,3 +28,14 @@ MORTAL: Case = {
     "checkpoint": CHECKPOINT,
     "recovery": {"restart": 2.0},
 }
+
+ELASTIC: dict[str, Any] = {"on_death": "continue_with_fewer"}
+
+
+def mortal(kind: str, workers: int = 3) -> dict[str, Any]:
+    """A strategy that goes on, or waits, when workers die."""
+    strategy = example(kind, workers)
+    return {**strategy, **(ELASTIC if "on_death" in STRATEGIES[kind].model_fields else {})}
+
+
+MORTALS = [kind for kind in STRATEGIES if declared(mortal(kind)).outlives_workers]

@@ -39,7 +39,7 @@ MOST = {
     "oracle": 11,
     "plan": 9,
     "plots": 10,
-    "report": 8,
+    "report": 12,
     "result": 19,
     "strategies": 18,
     "sweep": 14,

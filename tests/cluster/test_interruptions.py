@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tests.building import allows_deaths, assert_same, declared, example, run, scenario
+from tests.building import allows_deaths, assert_same, run, scenario
+from tests.lives import ELASTIC, MORTALS, mortal
 from tests.seams import STRATEGIES, Attempt, Outcome, Phase, Trace
 from varsim.cluster.interruptions import MOST
 from varsim.cluster.job import TooLongError
@@ -18,7 +19,6 @@ from varsim.study.measure import measure, worker_time
 NS = 10**9
 NEVER = 1e6
 RESTART = {"restart": 0.5}
-ELASTIC: dict[str, Any] = {"on_death": "continue_with_fewer"}
 
 
 def fails(*gaps: tuple[float, ...], repair: float | None = 2.0) -> dict[str, Any]:
@@ -268,15 +268,6 @@ def test_goodput_is_the_share_of_the_time_of_all_workers() -> None:
     assert found["kept_examples_per_s"] == 16 / 10
     assert found["failures_per_day"] == 8640
     assert found["life_time_to_target"] == 2.0  # the third update, when it was made
-
-
-def mortal(kind: str, workers: int = 3) -> dict[str, Any]:
-    """A strategy that goes on, or waits, when workers die."""
-    strategy = example(kind, workers)
-    return {**strategy, **(ELASTIC if "on_death" in STRATEGIES[kind].model_fields else {})}
-
-
-MORTALS = [kind for kind in STRATEGIES if declared(mortal(kind)).outlives_workers]
 
 
 def test_which_strategies_outlive_their_workers() -> None:

@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import NO_TIME, assert_same, run, scenario
-from tests.cluster.test_interruptions import ELASTIC, NEVER, NS, fails, lived, struck
+from tests.cluster.test_interruptions import NEVER, NS, fails, lived, struck
+from tests.lives import ELASTIC
 from tests.seams import GradientRow, Outcome, Trace
 
 COPIES: dict[str, dict[str, Any]] = {

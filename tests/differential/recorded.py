@@ -1,7 +1,7 @@
 """Traces of many scenarios as an earlier commit made them, one hash per kind of row.
 
-`python -m tests.differential.recorded` writes them anew from `properties.drawing`,
-`oracle.drawing` and the bundled scenarios: only where numbers change on purpose, and in a commit of
+`python -m tests.differential.recorded` adds what is not there of the bundled scenarios and of what
+is drawn. With `anew` it writes all of it: only where numbers change on purpose, and in a commit of
 its own that says which. Rows are compared in the order of worker and iteration, so the order in
 which an engine writes them does not matter; losses and bytes are compared within 1e-9, as
 floating-point sums differ from processor to processor.
@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,12 +20,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.building import gradient_rows
+from tests.building import gradient_rows, scenario
 from tests.seams import Run, Trace, load_text, run_one
 from varsim import Scenario
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
-DRAWN: Final = 400, 200  # of anything, of servers with many ties
+# Of anything, of servers with many ties, of runs that are struck, and of jobs that outlive that.
+DRAWN: Final = 400, 200, 84, 60
+ON_WRITE: Final = {"kind": "on_write"}
+LASTING: Final = {"stop": {"global_steps": 2}}
 # What was written down although it is the default, and is refused today.
 _GONE: Final = re.compile(r"^ +(forwarding: cut_through|check: between)\n", re.MULTILINE)
 _MODE: Final = re.compile(r"(?<=  - kind: easgd\n)((?:    .*\n)*?)    mode: .*\n")
@@ -38,9 +42,9 @@ def entries() -> list[dict[str, Any]]:
 
 def digests(text: str) -> list[dict[str, Any]]:
     """The digests of replication 0 of each strategy of a scenario."""
-    scenario = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
-    assert isinstance(scenario, Scenario)
-    return [digest(run_one(Run(scenario, at, 0))) for at in range(len(scenario.strategies))]
+    read = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
+    assert isinstance(read, Scenario)
+    return [digest(run_one(Run(read, at, 0))) for at in range(len(read.strategies))]
 
 
 def digest(trace: Trace) -> dict[str, Any]:
@@ -72,7 +76,10 @@ def _hash(rows: NDArray[Any]) -> str:
 def _texts() -> Iterator[tuple[str, str]]:
     """Names and texts of scenarios to record."""
     from tests.oracle.drawing import drawn as of_servers
+    from tests.oracle.lives import drawn as life
+    from tests.oracle.test_lives import described
     from tests.properties.drawing import drawn as anything
+    from tests.properties.test_interruptions import random_scenario
     from tests.seams import dump_scenario
 
     for path in sorted(Path("scenarios").glob("*.yaml")):
@@ -82,6 +89,8 @@ def _texts() -> Iterator[tuple[str, str]]:
     for make, many, name in (
         (anything, DRAWN[0], "drawn"),
         (lambda seed: of_servers(f"{seed}/0"), DRAWN[1], "servers"),
+        (lambda seed: scenario(**random_scenario(seed)), DRAWN[2], "struck"),
+        (lambda seed: scenario(ON_WRITE, **LASTING, **described(life(seed))), DRAWN[3], "life"),
     ):
         for seed in range(many):
             text = dump_scenario(make(seed))
@@ -89,13 +98,17 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Add what is not there; write all of it anew where "anew" is asked for."""
+    kept = {} if "anew" in sys.argv else {entry["name"]: entry for entry in entries()}
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+    for name, text in _texts():
+        if name not in kept:
+            made = {"name": name, "commit": commit, "text": text, "digests": digests(text)}
+            kept[name] = made
+            print(name, len(made["digests"]))
     with gzip.GzipFile(STORED, "wb", mtime=0) as file:
-        for name, text in _texts():
-            entry = {"name": name, "commit": commit, "text": text, "digests": digests(text)}
+        for entry in kept.values():
             file.write((json.dumps(entry) + "\n").encode())
-            print(name, len(entry["digests"]))
 
 
 if __name__ == "__main__":

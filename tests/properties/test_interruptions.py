@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from tests.building import assert_same, declared, scenario
-from tests.cluster.test_interruptions import MORTALS, mortal
+from tests.lives import MORTALS, mortal
 from tests.seams import Attempt, Outcome, Phase, Run, Trace, run_one
-from varsim.cluster.trace import WORKER
 
 NETWORKS: list[dict[str, Any]] = [
     {},
     {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e6, "latency": 1e-4}},
     {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0},
 ]
+WORKER = len(Attempt._fields)  # the column of whose attempt it is
 EACH = [Attempt._fields.index(name) for name in Attempt._fields[1:7]]
 
 
