@@ -17,9 +17,8 @@ from validation.published.experiment import (
     fit,
     step_time,
 )
-from validation.published.export import as_yaml, scenarios
+from validation.published.export import as_yaml
 from validation.published.families import FAMILIES, family_of
-from validation.published.findings import refused
 from validation.published.hosts import slowest
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
@@ -60,27 +59,6 @@ class TestSplit:
             again = setting._replace(rows=others)
             assert [row.line for row in told(again)] == [row.line for row in told(setting)]
 
-    def test_the_experiments_that_were_asked_for_have_scenarios(self) -> None:
-        known = {row.experiment for row in KNOWN}
-        asked = {
-            "tf2017-": 5,
-            "hkbu2020-": 5,
-            "mxnet-p2-scaling-": 2,
-            "mxnet-1gpu-batch-": 2,
-            "cscs2017-": 4,
-            "vtrain-allreduce-": 1,
-            "deepbench-allreduce-": 2,
-            "dl2-ps-": 4,
-            "adaptdl-t4-": 3,
-        }
-        for beginning, number in asked.items():
-            assert sum(name.startswith(beginning) for name in known) == number
-        for row in KNOWN:
-            if row.experiment.startswith(tuple(asked)):
-                family = family_of(row)
-                assert family is not None
-                assert not refused(family, row)
-
     @pytest.mark.parametrize("only", ["mxnet-1gpu-batch-v100", "vtrain-allreduce-a100"])
     def test_predictions_do_not_look_at_the_rows_that_they_predict(self, only: str) -> None:
         setting = setting_of(only)
@@ -103,15 +81,6 @@ class TestScenarios:
             text = as_yaml(row, scenario)
             assert text.startswith(f"# What {row.metric}")
             assert load_text(text) == scenario
-
-    def test_a_file_can_be_written_and_tells_the_measured_value(self) -> None:
-        made = list(scenarios(None, "mxnet-1gpu-batch-k80"))
-        assert len(made) == 12
-        row, scenario = made[0]
-        assert as_yaml(row, scenario).splitlines()[0] == (
-            "# What training throughput does mxnet-1gpu-batch-k80 have? Measured: 10.48 image/s "
-            "(published.csv, line 131)."
-        )
 
     def test_the_files_of_a_pattern(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -10,17 +10,9 @@ from tests.building import scenario
 from tests.seams import dump_scenario
 from tests.validation.points import point, with_unit
 from validation.command import app
-from validation.finding import Finding, Verdict
-from validation.index.section import Section, broken, by_chance
 from validation.points import bundled_points
-from validation.points.findings import _ALSO
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
-
-
-def finding(verdict: Verdict) -> Finding:
-    """A line of a random point."""
-    return Finding("queue", "one", "wait", "s", 1.0, 1.1, 0.05, _ALSO, verdict, "")
 
 
 def invoke(*arguments: object) -> Result:
@@ -117,19 +109,6 @@ def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
     assert "inside its 99 % interval" in one
 
 
-def test_wrong_files_are_one_line_per_problem(folder: Path) -> None:
-    path = with_unit(folder, point(id=7), point(expected="x"), point(parameters={}))
-    result = invoke("--points", path)
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    lines = result.stderr.splitlines()
-    assert lines[0] == f"varsim: {path}: point 1: id must be a text"
-    assert lines[1].startswith(f"varsim: {path}: point 2: expected must be")
-    assert {line.split(": ")[-1] for line in lines[2:]} == {
-        f"parameters.{name} is missing" for name in ("mode", "n", "T", "f")
-    }
-
-
 @pytest.mark.parametrize("option", ["--points", "--published"])
 def test_a_file_that_is_not_there(option: str) -> None:
     result = invoke(option, "nowhere.json", "--quiet")
@@ -144,14 +123,6 @@ def test_options_that_do_not_go_together(folder: Path) -> None:
 
     assert result.exit_code == 2
     assert "goes with --scenario" in " ".join(result.stderr.split())
-
-
-def test_a_part_of_everything_bundled(folder: Path) -> None:
-    result = invoke("--only", "coll-tree-*", "--quiet")
-
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("Closed forms: 3 of 3 lines keep their bound.")
-    assert len(result.stdout.splitlines()) == 1
 
 
 class TestEquivalences:
@@ -209,13 +180,3 @@ def test_it_replaces_only_what_it_wrote(folder: Path) -> None:
     (out / "README.md").write_text("mine")
     assert invoke(*command).exit_code == 0
     assert (out / "README.md").read_text() == "mine"
-
-
-def test_a_random_point_that_misses_by_chance_is_told() -> None:
-    """One of a hundred is excused, and that is said; of three of a hundred none."""
-    lines = [finding(Verdict.PASS)] * 97
-    few = Section("points", "closed forms", "", "", [*lines, *[finding(Verdict.MISS)] * 1])
-    assert broken(few) == []
-    assert by_chance(few).startswith("1 of 98 random lines outside their 99 % interval: at most 2%")
-    many = Section("points", "closed forms", "", "", [*lines, *[finding(Verdict.MISS)] * 3])
-    assert (len(broken(many)), by_chance(many)) == (3, "")

@@ -107,14 +107,6 @@ class TestWrongFiles:
         assert result.stderr == "varsim: nowhere: there is no such folder\n"
 
 
-@pytest.mark.parametrize("command", ["validate", "calibrate"])
-def test_without_runs_it_says_what_to_type(command: str) -> None:
-    result = invoke(command)
-
-    assert result.exit_code == 2
-    assert "--runs DIR" in " ".join(result.stderr.split())
-
-
 def test_runs_that_only_communicate_have_nothing_to_be_predicted(tmp_path: Path) -> None:
     write(collective("alone", [[0.0] * 20] * 4, MET, payload_bytes=4096), tmp_path)
     result = invoke("validate", "--runs", tmp_path, "--quiet")
@@ -139,18 +131,3 @@ def test_calibrate_prints_a_part_of_a_scenario_for_each_family(
     assert rings == {"cluster": {"overheads": {"message": "200 us"}}}
     assert f"# calibrated on: {run}\n" in result.stdout
     assert "collective" in result.stdout
-
-
-@pytest.mark.parametrize("width", [60, 100])
-def test_tables_are_as_wide_as_the_terminal(
-    folder: Path, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    result = invoke("validate", "--runs", "runs")
-
-    assert result.exit_code == 0, result.stderr
-    lines = result.stdout.splitlines()
-    assert max(map(len, lines)) <= width
-    assert sum(line.startswith("ring_a ") for line in lines) > 1, "in parts, each with the runs"
-    usage = invoke("validate")
-    assert max(map(len, usage.stderr.splitlines())) <= width
