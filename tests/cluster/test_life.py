@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.building import run, scenario
 from tests.seams import Attempt
 from varsim import Scenario, simulate
-from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
+from varsim.cluster.course import Course, DrawnSteps, Pace, PaceError, Saving
 
 NS = 10**9
 DOWN = {"restart": 3.0}
@@ -307,7 +307,7 @@ class TestPace:
     def test_a_rhythm_of_rounds_is_not_shorter_than_they_are(self) -> None:
         equal = Pace.of(np.arange(1, 7), 3)
 
-        assert (equal.end_of(8), equal.by(8), equal.each) == (8, 8, 3)
+        assert (equal.end_of(8), equal.by(8)) == (8, 8)
         with pytest.raises(PaceError, match="the 5 that were simulated show no rhythm"):
             Pace.of(np.arange(1, 6), 3)
 
@@ -336,18 +336,20 @@ def test_steps_that_are_all_drawn_alike_are_those_of_a_rhythm(
     rounds = steps.reshape(20, -1)
     for left in (*range(1, 130), 500):
         for exposure in (None, *range(0, 140, 1 if left == 500 else 7)):
-            pair: tuple[Course, Course] = (
-                Steady(Pace.of(np.cumsum(steps), len(round_of)), saving, 1000),
-                Drawn(rounds, saving, np.random.default_rng),
+            one, other = (
+                Course(made, saving, 1000, len(round_of)).attempt(exposure, left)
+                for made in (
+                    Pace.of(np.cumsum(steps), len(round_of)),
+                    DrawnSteps(rounds, np.random.default_rng),
+                )
             )
-            one, other = (course.attempt(exposure, left) for course in pair)
             assert one == other, (left, exposure)
 
 
 def test_random_steps_need_some_to_draw_from() -> None:
     for each, needed in ((1, 20), (3, 60)):
         with pytest.raises(PaceError, match=f"let the run make {needed} updates or more"):
-            Drawn(np.full((19, each), 10), SAVINGS[0], np.random.default_rng)
+            DrawnSteps(np.full((19, each), 10), np.random.default_rng)
 
 
 def test_a_scenario_of_days_takes_no_longer() -> None:

@@ -6,7 +6,7 @@ division. Random steps are drawn from those that were simulated, and gone throug
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import Final, NamedTuple
 
@@ -47,7 +47,11 @@ class Steps(ABC):
 
 
 class DrawnSteps(Steps):
-    """Random steps, each as long as one of those that were simulated (see Drawn)."""
+    """Random steps, each as long as one of those that were simulated (a bootstrap).
+
+    `lasted`: their lengths (ns), a row for each round. Approximate: rounds that depend on those
+    before them are drawn as if they did not.
+    """
 
     def __init__(self, lasted: NDArray[np.int64], streams: Stream) -> None:
         self._blocks = _drawn(_enough(lasted), streams)
@@ -69,7 +73,8 @@ class DrawnSteps(Steps):
         self._ends = np.cumsum(self._ahead)
 
     def _draw(self) -> None:
-        self._ahead = np.concatenate([self._ahead, next(self._blocks)])
+        more = islice(self._blocks, 1 + len(self._ahead) // _BLOCK)
+        self._ahead = np.concatenate([self._ahead, *more])
         self._ends = np.cumsum(self._ahead)
 
 
@@ -77,18 +82,16 @@ class Pace(Steps):
     """The steps of a job that nothing disturbs, from a start at which no message is under way.
 
     `ends`: when they end (ns), as they were simulated, the last ones in a rhythm, in which all
-    others follow; their number is a period of it. They are in rounds of `each`, between which a
-    checkpoint may be written.
+    others follow; their number is a period of it.
     """
 
-    def __init__(self, ends: Sequence[int], period: int, each: int = 1) -> None:
-        self.each = each
+    def __init__(self, ends: Sequence[int], period: int) -> None:
         self._ends, self._period = ends, period
         self._lasts = ends[-1] - (ends[-1 - period] if period < len(ends) else 0)
 
     @classmethod
     def of(cls, ends: NDArray[np.int64], each: int = 1) -> "Pace":
-        """The pace of updates at these times (ns); PaceError where they show no rhythm.
+        """The pace of updates at these times (ns), of rounds of `each`; PaceError without a rhythm.
 
         It has repeated once at least, and for half of the steps that are seen.
         """
@@ -99,23 +102,20 @@ class Pace(Steps):
             breaks = np.flatnonzero(apart[period:] != apart[:-period])
             repeats = len(apart) - period - (int(breaks[-1]) + 1 if len(breaks) else 0)
             if repeats >= period and 2 * (repeats + period) >= len(apart):
-                return cls(ends.tolist(), period, each)
+                return cls(ends.tolist(), period)
         raise PaceError(
             f"the life of a job is made of its steps, and the {len(ends)} that were simulated "
             "show no rhythm that repeats: let the run make more updates (stop)"
         )
 
     def end_of(self, step: int) -> int:
-        like = self.like(step)
+        # The step of those that were simulated that it is like.
+        like = step - max(0, -((len(self._ends) - step) // self._period)) * self._period
         return self._ends[like - 1] + (step - like) // self._period * self._lasts
 
     def by(self, time: int) -> int:
         more = max(0, -((self._ends[-1] - time) // self._lasts))
         return bisect_right(self._ends, time - more * self._lasts) + more * self._period
-
-    def like(self, step: int) -> int:
-        """The step of those that were simulated that one is like."""
-        return step - max(0, -((len(self._ends) - step) // self._period)) * self._period
 
     def advance(self, steps: int) -> None:
         """See Steps; the rhythm is that of every start."""
@@ -141,165 +141,101 @@ class Saving(NamedTuple):
         return -(-self.slowed * max(0, beside) // self.beside)
 
 
-class Course(ABC):
-    """Course of a job's attempts."""
+class Course:
+    """Course of a job's attempts: cycles of steps, in rounds of `each`, up to the next checkpoint.
 
-    @abstractmethod
+    The cycles of a pace, which begins anew after each checkpoint, are all equal, so that any number
+    of them is one division. Up to a `horizon` (ns).
+    """
+
+    def __init__(self, steps: Steps, saving: Saving, horizon: int, each: int = 1) -> None:
+        self._steps, self._saving, self._each = steps, saving, each
+        # Steps of a cycle without checkpoints: of a pace it is longer than any life.
+        self._unsaved = steps.by(horizon) + 1 if isinstance(steps, Pace) else _BLOCK * each
+
     def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
         """An attempt of `left` ns, or to a failure before that; and whether that ended it.
 
         It fails after so much time in which it can, `exposure`. What ends at that instant has not.
         """
-
-    def end_of(self, step: int) -> int | None:
-        """When a step of an attempt ends, from its start (ns); None where that is not told."""
-        return None
-
-
-class Steady(Course):
-    """Course of steps in a rhythm, which begins anew after each checkpoint."""
-
-    def __init__(self, pace: Pace, saving: Saving, horizon: int) -> None:
-        self._pace, self._saving = pace, saving
-        # Without checkpoints work is longer than any life.
-        needed = pace.by(horizon if saving.every is None else saving.every - 1) + 1
-        self.steps = -(-needed // pace.each) * pace.each
-        self.work = pace.end_of(self.steps)
-        self.length = self.work + saving.stops + saving.slowed
-
-    def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
-        saving = self._saving
-        first = self.work + saving.stops + saving.beside
-        if exposure is not None:
-            exempt = 0 if saving.exposed else saving.stops
-            done = max(0, -((first - exempt - exposure) // (self.length - exempt)))
-            lasted = exposure + done * exempt
-            if lasted < left:
-                kept, lost = done * self.work, lasted - done * self.length
-                ended = self._steps_in(self.work_in(lasted - 1)) if lasted else 0
-                found = Attempt(
-                    productive=kept,
-                    checkpoint=lasted - kept - lost,
-                    lost=lost,
-                    steps=done * self.steps,
-                    steps_lost=max(0, ended - done * self.steps),
-                    checkpoints=done,
-                )
-                return found, True
-        done, work = max(0, 1 + (left - first) // self.length), self.work_in(left)
-        steps = self._steps_in(work)
-        return Attempt(
-            productive=work, checkpoint=left - work, steps=steps, checkpoints=done
-        ), False
-
-    def end_of(self, step: int) -> int:
-        cycles, rest = divmod(step - 1, self.steps)
-        work = self._pace.end_of(rest + 1)
-        if not cycles:
-            return work
-        beside = self._saving.beside - self._saving.slowed  # work that is done beside a write
-        slowed = self._saving.slowed
-        if work < beside:
-            slowed = work * self._saving.beside // beside - work
-        return cycles * self.length - self._saving.slowed + slowed + work
-
-    def work_in(self, since: int) -> int:
-        """Work up to a moment of an attempt; the rest is what checkpoints cost."""
-        if since <= self.work:
-            return since
-        # From the first stop on: stop, write beside slower work, work at full pace.
-        saving, (cycles, rest) = self._saving, divmod(since - self.work, self.length)
-        cost = cycles * (saving.stops + saving.slowed) + min(rest, saving.stops)
-        return since - cost - saving.slowed_by(rest - saving.stops)
-
-    def _steps_in(self, work: int) -> int:
-        cycles, rest = divmod(work, self.work)
-        return cycles * self.steps + self._pace.by(rest)
-
-
-class Drawn(Course):
-    """Course of random steps, each as long as one of those that were simulated (a bootstrap).
-
-    `lasted`: their lengths (ns), a row for each round. Approximate: rounds that depend on those
-    before them are drawn as if they did not.
-    """
-
-    def __init__(self, lasted: NDArray[np.int64], saving: Saving, streams: Stream) -> None:
-        self._saving, self._each = saving, lasted.shape[1]
-        self._blocks = _drawn(_enough(lasted), streams)
-        self._ahead = np.empty(0, dtype=np.int64)
-        self._many = _BLOCK
-        if saving.every is not None:
-            self._many = min(_BLOCK, int(1.2 * saving.every / float(lasted.mean())) + 10)
-        self._many *= self._each
-
-    def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
-        saving = self._saving
-        cycles: list[tuple[int, int]] = []  # steps and work of each that is behind
-        begun = exempt = 0
+        saving, exempt = self._saving, 0 if self._saving.exposed else self._saving.stops
+        last = number, work = self._cycle()
+        behind = self._passed(work, exposure, left) if isinstance(self._steps, Pace) else 0
+        steps, worked = behind * number, behind * work  # of the cycles that are behind
+        begun = worked + behind * saving.stops + max(0, behind - 1) * saving.slowed
         while True:
-            ends = self._cycle()
-            slowed = saving.slowed if cycles else 0
-            stops_at = begun + ends[-1] + slowed
+            stops_at = begun + work + (saving.slowed if behind else 0)
             over = stops_at + saving.stops
-            fails = left if exposure is None else exposure + exempt
-            if fails > stops_at and not saving.exposed:
-                fails += saving.stops
+            fails = left if exposure is None else exposure + behind * exempt
+            if fails > stops_at:
+                fails += exempt
             until = min(fails, left)
             if until <= over:
                 break
-            cycles.append((len(ends), ends[-1]))
-            begun = over
-            exempt += 0 if saving.exposed else saving.stops
+            self._steps.advance(number)
+            last = number, work
+            behind, steps, worked, begun = behind + 1, steps + number, worked + work, over
+            number, work = self._cycle()
         struck = fails < left
         # What ends at the instant of a failure has not.
         since = min(until - 1 if struck else until, stops_at) - begun
-        work = since - (saving.slowed_by(since) if cycles else 0)
-        steps = bisect_right(ends, work)
-        if saving.every is None:
-            done = 0
-        elif not struck and until == over and not saving.beside:
-            cycles, steps, work, done = [*cycles, (len(ends), ends[-1])], 0, 0, len(cycles) + 1
-        else:
-            complete = begun + saving.beside
-            late = bool(cycles) and (complete >= until if struck else complete > until)
-            done = len(cycles) - late
-        kept, beyond = cycles[:done], cycles[done:]
+        part = since - (saving.slowed_by(since) if behind else 0)
+        made = min(number, self._steps.by(part))
+        self._steps.advance(number)
+        complete = begun + saving.beside
+        late = behind > 0 and (complete >= until if struck else complete > until)
+        done = behind - late if saving.every is not None else 0
         if not struck:
-            whole = sum(each for _, each in cycles) + work
-            steps += sum(number for number, _ in cycles)
-            return Attempt(
-                productive=whole, checkpoint=left - whole, steps=steps, checkpoints=done
-            ), False
-        productive = sum(each for _, each in kept)
-        cost = done * (saving.stops + saving.slowed)
+            written = saving.every is not None and until == over and not saving.beside
+            whole = worked + part
+            found = Attempt(productive=whole, checkpoint=left - whole, steps=steps + made)
+            return found._replace(checkpoints=done + written), False
+        lost_steps, lost_work = last if late else (0, 0)
+        if saving.every is None:
+            lost_steps, lost_work = steps, worked
+        kept, cost = worked - lost_work, done * (saving.stops + saving.slowed)
         found = Attempt(
-            productive=productive,
+            productive=kept,
             checkpoint=cost,
-            lost=until - productive - cost,
-            steps=sum(number for number, _ in kept),
-            steps_lost=steps + sum(number for number, _ in beyond),
+            lost=until - kept - cost,
+            steps=steps - lost_steps,
+            steps_lost=made + lost_steps,
             checkpoints=done,
         )
         return found, True
 
-    def _cycle(self) -> list[int]:
-        """When the next steps up to a checkpoint end, from the first one's start (ns)."""
+    def end_of(self, step: int) -> int | None:
+        """When a step of an attempt ends, from its start (ns); None where that is not told."""
+        if not isinstance(self._steps, Pace):
+            return None
+        number, length = self._cycle()
+        cycles, rest = divmod(step - 1, number)
+        work = self._steps.end_of(rest + 1)
+        if not cycles:
+            return work
+        saving = self._saving
+        slowed = saving.slowed
+        if work < saving.beside - saving.slowed:  # it is done beside a write
+            slowed = work * saving.beside // (saving.beside - saving.slowed) - work
+        return cycles * (length + saving.stops + saving.slowed) - saving.slowed + slowed + work
+
+    def _cycle(self) -> tuple[int, int]:
+        """How many steps the next cycle has, and when the last of them ends (ns)."""
         every = self._saving.every
-        while True:
-            missing = range(len(self._ahead), self._many, _BLOCK * self._each)
-            if missing:
-                self._ahead = np.concatenate([self._ahead, *islice(self._blocks, len(missing))])
-            ends = np.cumsum(self._ahead[: self._many])
-            if every is None or ends[-1] >= every:
-                break
-            self._many *= 2
-        number = len(ends)
-        if every is not None:
-            number = -(-(int(np.searchsorted(ends, every)) + 1) // self._each) * self._each
-        self._ahead = self._ahead[number:]
-        found: list[int] = ends[:number].tolist()
-        return found
+        number = self._unsaved if every is None else self._steps.by(every - 1) + 1
+        number = -(-number // self._each) * self._each
+        return number, self._steps.end_of(number)
+
+    def _passed(self, work: int, exposure: int | None, left: int) -> int:
+        """How many equal cycles of so much work are over, with their checkpoints, before an end."""
+        saving = self._saving
+        cost = saving.stops + saving.slowed
+        passed = -((work + saving.stops - left) // (work + cost))
+        if exposure is not None and saving.exposed:
+            passed = min(passed, -((work + saving.stops - exposure) // (work + cost)))
+        elif exposure is not None:
+            passed = min(passed, -((work - exposure) // (work + saving.slowed)))
+        return max(0, passed)
 
 
 def _enough(lasted: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -316,7 +252,3 @@ def _enough(lasted: NDArray[np.int64]) -> NDArray[np.int64]:
 def _drawn(lasted: NDArray[np.int64], streams: Stream) -> Iterator[NDArray[np.int64]]:
     for block in count():
         yield lasted[streams(block).integers(len(lasted), size=_BLOCK)].ravel()
-
-
-# Makes the course of a job that is saved in some way, up to a horizon (ns).
-Making = Callable[[Saving, int], Course]

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.course import Making, Saving
+from varsim.cluster.course import Course, Saving, Steps
 from varsim.cluster.description import Cluster
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
 from varsim.cluster.striking import Strike, Strikes, Struck
@@ -29,7 +29,8 @@ class Life:
         recovery: Recovery,
         cluster: Cluster,
         workers: int,
-        made: Making,
+        steps: Steps,
+        each: int,
         *,
         start_up: int,
         rounds: float = 0.0,
@@ -46,7 +47,7 @@ class Life:
         self._restart = round(restart * _NS) + start_up
         down = self._detection + self._restart
         saving = saving_of(failures, checkpoint, cluster, workers, down, rounds)
-        self._course = made(saving, self._horizon)
+        self._course = Course(steps, saving, self._horizon, each)
         struck_by = Strikes(
             failures, recovery.spares, cluster, workers, seed=seed, replication=replication
         )

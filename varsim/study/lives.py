@@ -8,13 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.course import (
-    Course,
-    Drawn,
     DrawnSteps,
     Pace,
     PaceError,
-    Saving,
-    Steady,
     Steps,
 )
 from varsim.cluster.life import Life, saving_of
@@ -105,12 +101,11 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
         return lambda block: stream(*of, "step", *number, block)
 
     if recovery.policy == "restart":
-
-        def course(saving: Saving, horizon: int) -> Course:
-            if not random:
-                return Steady(Pace.of(ends(trace), each), saving, horizon)
-            return Drawn(np.diff(ends(trace), prepend=0).reshape(-1, each), saving, draws())
-
+        steps: Steps
+        if random:
+            steps = DrawnSteps(np.diff(ends(trace), prepend=0).reshape(-1, each), draws())
+        else:
+            steps = Pace.of(ends(trace), each)
         rounds = 0.0
         if checkpoint is not None and checkpoint.every == "optimal":
             rounds = round_of(scenario, trace)
@@ -120,7 +115,8 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
             recovery,
             cluster,
             trace.workers,
-            course,
+            steps,
+            each,
             start_up=start_up,
             rounds=rounds,
             seed=scenario.seed,
