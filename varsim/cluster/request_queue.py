@@ -11,30 +11,17 @@ from typing import NamedTuple
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.trace import Phase, Recorder
-from varsim.cluster.updating import Alone, ServerUpdate, Updater
+from varsim.cluster.updating import Alone, ServerUpdate, ServiceQueue, Updater
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 
 _READ, _WRITE, _TOKEN = int(Phase.READ), int(Phase.WRITE), int(Phase.TOKEN)
 
 
-class RequestQueue:
-    """FIFO request queue of one server; equal servers, whose queues are equal, share one."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._free_at = 0
-
-    def handle(self, hold: int) -> int:
-        """Queue a request that takes `hold` ns; when it will have been handled (ns)."""
-        self._free_at = max(self._free_at, self._clock.time) + hold
-        return self._free_at
-
-
 class Request(NamedTuple):
-    """A request: the queue that handles it, and how long that takes (ns)."""
+    """A request: the queue that handles it, of one server or of equal ones, for how long (ns)."""
 
-    queue: RequestQueue
+    queue: ServiceQueue
     hold: int
 
 
@@ -64,9 +51,9 @@ class RequestQueues:
         updaters: Sequence[Updater] = (),
     ) -> None:
         self._clock = clock
-        queues = [RequestQueue(clock) for _ in read]
+        queues = [ServiceQueue() for _ in read]
 
-        def request(queue: RequestQueue, base: float, size: float) -> Request:
+        def request(queue: ServiceQueue, base: float, size: float) -> Request:
             return Request(queue, hold(overheads, base, size))
 
         self._reads = [
@@ -102,9 +89,7 @@ class RequestQueues:
         """A gradient of a variable is there: `then` is called once it is handled."""
         requests = self._pushes[variable]
         if self._applies_at_once:
-            end = self._applied(
-                variable, handling.alone, [at.handle(hold) for at, hold in requests]
-            )
+            end = self._applied(variable, handling.alone, self._ends(requests))
         else:
             end = self._handled(requests)
         handling.end = max(handling.end, end)
@@ -144,7 +129,11 @@ class RequestQueues:
         return max([updater.handle(variable, at, alone) for updater, at in updaters])
 
     def _handled(self, requests: Sequence[Request]) -> int:
-        return max([queue.handle(hold) for queue, hold in requests])
+        return max(self._ends(requests))
+
+    def _ends(self, requests: Sequence[Request]) -> list[int]:
+        now = self._clock.time
+        return [queue.handle(now, hold) for queue, hold in requests]
 
     def _wait(self, worker: Worker, phase: int, end: int, alone: int) -> Activity[None]:
         if end > self._clock.time:

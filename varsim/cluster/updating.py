@@ -64,10 +64,10 @@ class ServerUpdate(Model):
         return drawn + self.fixed(size)
 
 
-class UpdateQueue:
-    """FIFO queue of gradients that so many threads serve."""
+class ServiceQueue:
+    """FIFO queue of a server, which so many threads serve."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int = 1) -> None:
         self._free_at = [0] * threads  # a heap
 
     def handle(self, come: int, hold: int) -> int:
@@ -91,7 +91,7 @@ class Updater:
         sizes: Sequence[float],
         stream: Stream,
     ) -> None:
-        self._queue = UpdateQueue(described.threads)
+        self._queue = ServiceQueue(described.threads)
         self._threads = described.threads
         self._fixed = [described.fixed(size) for size in sizes]
         self._times = described.draws(number, stream)
@@ -108,10 +108,10 @@ class Alone:
     """Service time of one gradient, if all its parts came at once, and no other."""
 
     def __init__(self) -> None:
-        self._queues: dict[Updater, UpdateQueue] = {}
+        self._queues: dict[Updater, ServiceQueue] = {}
         self.end = 0  # ns
 
     def add(self, updater: Updater, threads: int, hold: int) -> None:
         """One part takes a server `hold` ns."""
-        queue = self._queues.setdefault(updater, UpdateQueue(threads))
+        queue = self._queues.setdefault(updater, ServiceQueue(threads))
         self.end = max(self.end, queue.handle(0, hold))
