@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.building import gradient_rows, scenario
-from tests.seams import Run, Trace, load_text, run_one
-from varsim import Scenario
+from tests.seams import ProgramTrace, Run, Trace, load_text, run_one
+from varsim import Scenario, simulate_variables
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
-# Of anything, of servers with many ties, of runs that are struck, and of jobs that outlive that.
-DRAWN: Final = 400, 200, 84, 60
+# Of anything, of servers with many ties, of runs that are struck, of jobs that outlive that, and of
+# programs of variables.
+DRAWN: Final = 400, 200, 84, 60, 90
 ON_WRITE: Final = {"kind": "on_write"}
 LASTING: Final = {"stop": {"global_steps": 2}}
 # What was written down although it is the default, and is refused today.
@@ -43,7 +45,8 @@ def entries() -> list[dict[str, Any]]:
 def digests(text: str) -> list[dict[str, Any]]:
     """The digests of replication 0 of each strategy of a scenario."""
     read = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
-    assert isinstance(read, Scenario)
+    if not isinstance(read, Scenario):
+        return [digest_of_program(trace) for trace in simulate_variables(read).traces]
     return [digest(run_one(Run(read, at, 0))) for at in range(len(read.strategies))]
 
 
@@ -66,6 +69,27 @@ def digest(trace: Trace) -> dict[str, Any]:
     }
 
 
+def digest_of_program(trace: ProgramTrace) -> dict[str, Any]:
+    """What a program of variables did and sent, and what its variables hold."""
+    rows = {name: getattr(trace, name) for name in ("acts", "sent", "links", "views")}
+    values = {name: repr([_values(row) for row in held]) for name, held in rows.items()}
+    return {
+        "strategy": trace.mode,
+        "end": trace.end,
+        **{name: getattr(trace, name) for name in ("began", "moved", "messages")},
+        **{name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in values.items()},
+    }
+
+
+def _values(row: Any) -> Any:
+    """What a row holds, whatever its fields are called."""
+    if isinstance(row, tuple):
+        return [_values(one) for one in row]
+    if is_dataclass(row):
+        return [_values(getattr(row, field.name)) for field in fields(row)]
+    return str(row)
+
+
 def _hash(rows: NDArray[Any]) -> str:
     """Of rows of integers, in an order that depends on nothing but them."""
     rows = np.ascontiguousarray(rows, dtype=np.int64)
@@ -79,18 +103,19 @@ def _texts() -> Iterator[tuple[str, str]]:
     from tests.oracle.lives import drawn as life
     from tests.oracle.test_lives import described
     from tests.properties.drawing import drawn as anything
+    from tests.properties.programs import drawn_program
     from tests.properties.test_interruptions import random_scenario
     from tests.seams import dump_scenario
 
     for path in sorted(Path("scenarios").glob("*.yaml")):
-        if "\nkind: variables" not in (text := path.read_text(encoding="utf-8")):
-            text = re.split(r"\n(?:sweep|plan):\n", text)[0] + "\n"
-            yield path.stem, text
+        text = path.read_text(encoding="utf-8")
+        yield path.stem, re.split(r"\n(?:sweep|plan):\n", text)[0] + "\n"
     for make, many, name in (
         (anything, DRAWN[0], "drawn"),
         (lambda seed: of_servers(f"{seed}/0"), DRAWN[1], "servers"),
         (lambda seed: scenario(**random_scenario(seed)), DRAWN[2], "struck"),
         (lambda seed: scenario(ON_WRITE, **LASTING, **described(life(seed))), DRAWN[3], "life"),
+        (drawn_program, DRAWN[4], "program"),
     ):
         for seed in range(many):
             text = dump_scenario(make(seed))

@@ -8,7 +8,7 @@ import pytest
 from tests.differential.recorded import digests, entries
 
 ENTRIES = entries()
-OF = ("drawn", "servers", "struck", "life")
+OF = ("drawn", "servers", "struck", "life", "program")
 FEW = [entry for entry in ENTRIES if entry["name"].startswith(OF)][::6]
 CHUNK = 50
 
