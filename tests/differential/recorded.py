@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,8 +84,6 @@ def _values(row: Any) -> Any:
     """What a row holds, whatever its fields are called."""
     if isinstance(row, tuple):
         return [_values(one) for one in row]
-    if is_dataclass(row):
-        return [_values(getattr(row, field.name)) for field in fields(row)]
     return str(row)
 
 

@@ -47,6 +47,13 @@ from varsim.values.optimizer import Sgd
 from varsim.values.variable import Aggregation
 
 
+@pytest.fixture(params=["first_come", "fair"])
+def cluster(request: pytest.FixtureRequest) -> Priced:
+    """A cluster on which costs can be added up by hand, with links of both kinds in turn."""
+    sharing: Sharing = request.param
+    return Priced(sharing)
+
+
 class TestOnWriteBetweenCpus:
     """Three CPUs: reduced on device 0, and from there to the others."""
 
