@@ -243,7 +243,7 @@ class TestCompute:
         assert isinstance(found, Scenario)
         assert isinstance(found.cluster.compute, MeasuredTimes)
         assert len(found.cluster.compute.seconds[0]) == 10_000
-        assert "of 30000 the first 10000 of 1 worker are played" in fragment
+        assert "of 30000 each worker's first 10000 are played" in fragment
 
     def test_out_does_not_overwrite_what_was_measured(self) -> None:
         Path("steps.csv").write_text("seconds\n1\n2\n")

@@ -199,8 +199,8 @@ def _played(
     if steps > MOST_ROWS:
         each = MOST_ROWS // len(workers)
         lines.append(
-            f"  a scenario may have {MOST_ROWS} times: of {steps} the first {each} of "
-            f"{_counted(len(workers), 'worker')} are played"
+            f"  a scenario may have {MOST_ROWS} times: of {steps} each worker's first {each} are "
+            "played"
         )
     kept = [[_shown(value) for value in row[:each]] for row in workers]
     if beside is not None:
