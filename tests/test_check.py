@@ -14,7 +14,7 @@ from tests.building import scenario
 from tests.seams import app as cli
 from varsim import Result as Finding
 from varsim import Scenario, load_scenario
-from varsim.report.words.scenario import beginnings, describe, step
+from varsim.report.words.scenario import beginnings, step
 from varsim.study import simulation
 from varsim.study.amount import gradients
 from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
@@ -121,23 +121,6 @@ class TestWhatAStepTakes:
         loss = {"stop": {"global_steps": 1000, "loss": 1e-9}}
         assert first(scenario({"kind": "none"}, **loss)).updates == 3 * ITERATIONS
 
-    def test_in_words(self) -> None:
-        together = row(scenario({"kind": "on_write", "name": "all"}, **MIRRORED, **LONG))
-        # Worker 3 takes 300 ms, the others wait 200; 6 rounds of 1 ms latency and a quarter of
-        # 4 ms; but worker 3 is done a round before the last, and begins its next step 2 ms ahead.
-        assert together == (
-            "  all  310 ms a step (mean of 20 updates): compute 48 %, barrier 48 %, write 3 %"
-        )
-        alone = row(scenario({"kind": "none"}, **LONG))
-        assert alone == (
-            "  async PS  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 "
-            "updates): "
-            "compute 100 %"
-        )
-        assert row(scenario({"kind": "single"}, **LONG)).startswith(
-            "  one worker  100 ms a step (mean"
-        )
-
 
 class TestLimits:
     def test_it_ends_after_so_many_events(self) -> None:
@@ -215,17 +198,6 @@ class TestLimits:
 
 
 class TestStandstill:
-    def test_it_is_said(self) -> None:
-        made = scenario(
-            {"kind": "on_write"}, events=({"at": 0.25, "kill": {"worker": 1}},), stop={"time": 9.0}
-        )
-        found = first(made)
-        assert found.standstill is not None
-        lines = beginnings([found])
-        assert lines[0] == "  all-reduce  deadlocked at 300 ms"
-        assert any("worker 1" in line for line in lines[1:])
-        assert gradients(made, rates([found])) < 10
-
     def test_without_tokens(self) -> None:
         strategy = {
             "kind": "sync_replicas",
@@ -303,30 +275,6 @@ class TestGradients:
 
 
 class TestCommand:
-    def test_of_the_quickstart(self) -> None:
-        done = check(QUICKSTART)
-        assert done.exit_code == 0
-        begun = done.stdout[done.stdout.index("How a run") :].splitlines()
-        assert begun.pop(6).endswith("all-reduce 1.21 times as fast.")
-        assert begun.pop(6) == ""
-        assert begun.pop(6).startswith("Gradients are pushed to servers after the backward pass")
-        assert begun.pop(6) == ""
-        assert begun == [
-            "How a run of each begins, times only:",
-            "  all-reduce  303 ms a step (mean of 18 updates): barrier 43 %, "
-            "compute 38 %, write 19 %",
-            "  sync on read          251 ms a step (mean of 21 updates): compute 49 %, "
-            "barrier 48 %, write 2 %",
-            "  async PS                 173 ms an iteration of a worker, 21.6 ms an update "
-            "(mean of 144 updates): compute 63 %, read 19 %, write 19 %",
-            "  sync PS         218 ms a step (mean of 21 updates): compute 51 %, "
-            "token 19 %, write 15 %, rest 15 %",
-            "",
-            "Running it computes about 28,426 gradients.",
-        ]
-        assert done.stderr == ""
-        assert check(QUICKSTART).stdout == done.stdout
-
     def test_its_answer_is_that_of_the_run(self) -> None:
         made = load_scenario(QUICKSTART, ["replications=2"])
         traces = [
@@ -359,71 +307,3 @@ class TestCommand:
         wanted = computed * int(runs) / (3 if block != PLAN else 1)
         assert wanted <= int(count.replace(",", "")) < 200 * wanted
         assert check(file).stdout == done.stdout
-
-
-def test_a_scenario_in_plain_words() -> None:
-    lines = "\n".join(
-        describe(
-            scenario(
-                {"kind": "sync_replicas", "replicas_to_aggregate": 3, "name": "backup"},
-                **{
-                    **CHANGES,
-                    "cluster": {
-                        **CHANGES["cluster"],
-                        "slow_workers": ({"rank": 3, "factor": 3.0, "after": 2.0, "until": 5.0},),
-                    },
-                },
-            )
-        )
-    )
-    for words in (
-        "100 ms per batch on average, law constant",
-        "worker 3 takes 3 times as long from 2 s to 5 s",
-        "8 Mbit/s per worker each way, latency 1 ms, fair links",
-        "2 at 8 Mbit/s, variables placed partitioned",
-        "backup: sync_replicas (replicas_to_aggregate 3)",
-        "sgd (learning_rate 0.1)",
-        "stop         global_steps 3",
-    ):
-        assert words in lines
-
-
-def test_a_device_in_plain_words() -> None:
-    lines = "\n".join(
-        describe(
-            scenario(
-                {"kind": "on_write"},
-                cluster={"compute": None, "device": {"peak": 1e13, "efficiency": 0.5}},
-                workload={"model": "resnet50", "batch_size": 32},
-            )
-        )
-    )
-    # 32 x 24.5 GFLOP at 5 TFLOP/s.
-    assert "157 ms per batch: 785.1 GFLOP at 5 TFLOP/s (peak 10 TFLOP/s x efficiency 0.5)" in lines
-
-
-def test_what_was_measured_on_a_device_in_plain_words() -> None:
-    device = {"preset": "a100_sxm_80gb", "precision": "bf16", "measured": True, "efficiency": 0.5}
-    lines = "\n".join(
-        describe(
-            scenario(
-                {"kind": "on_write"},
-                cluster={"compute": None, "device": device},
-                workload={"model": "resnet50", "batch_size": 32},
-            )
-        )
-    )
-    # 32 x 24.5 GFLOP at half of 271.2 TFLOP/s.
-    assert "5.79 ms per batch: 785.1 GFLOP at 135.6 TFLOP/s (a100_sxm_80gb bf16, measured" in lines
-
-
-def test_a_batch_curve_in_plain_words() -> None:
-    compute = {"kind": "batch_curve", "fixed": 12e-3, "per_example": 1.4e-3}
-    lines = "\n".join(
-        describe(
-            scenario(
-                {"kind": "on_write"}, cluster={"compute": compute}, workload={"batch_size": 32}
-            )
-        )
-    )
-    assert "56.8 ms per batch on average, law batch_curve (fixed 12 ms, per_example 1.4" in lines

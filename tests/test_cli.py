@@ -1,10 +1,7 @@
 """The command line in one process: what each command prints, writes and returns."""
 
-import csv
 import importlib
-import io
 import json
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
 from varsim import DeadlockError, load_scenario
-from varsim.cli import catalogue
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 
@@ -114,11 +110,6 @@ class TestRun:
         scenario = load_scenario(small.parent / "reports/small/scenario.yaml")
         assert [strategy.label for strategy in scenario.strategies] == ["async"]
 
-    def test_an_unknown_strategy_is_a_usage_error(self, small: Path, run: Run) -> None:
-        result = run("run", small, "--strategy", "gossip")
-        assert result.exit_code == 2
-        assert "no strategy 'gossip' in this scenario; it has: on_write, async" in result.stderr
-
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_jobs_change_nothing(self, small: Path, run: Run, jobs: int) -> None:
         run("run", small, "--out", "one")
@@ -150,35 +141,8 @@ class TestFormats:
         assert "on_write" in json.dumps(summary(result))
         assert "report: reports/small/report.html" in result.stderr
 
-    def test_csv_is_the_whole_output(self, small: Path, run: Run) -> None:
-        result = run("run", small, "--format", "csv")
-        rows = list(csv.DictReader(io.StringIO(result.stdout)))
-        assert {row["strategy"] for row in rows} == {"on_write", "async"}
-        assert all(None not in row for row in rows)
-
-    def test_md_has_a_table(self, small: Path, run: Run) -> None:
-        result = run("run", small, "--format", "md")
-        assert sum(line.startswith("|") for line in result.stdout.splitlines()) >= 4
-
-    def test_another_format_is_a_usage_error(self, small: Path, run: Run) -> None:
-        result = run("run", small, "--format", "xml")
-        assert result.exit_code == 2
-        assert not (small.parent / "reports").exists()
-
 
 class TestCheck:
-    def test_says_what_it_is_and_how_long_a_step_takes(self, small: Path, run: Run) -> None:
-        result = run("check", small)
-        assert result.exit_code == 0, result.stderr
-        assert result.stdout.startswith(f"{small}: ok\n")
-        assert "  workers      3, batch 4 each\n" in result.stdout
-        begun = result.stdout[result.stdout.index("How a run of each begins") :]
-        assert re.search(
-            r"\n  all-reduce \(on_write\)  [0-9.]+ ms a step \(mean of \d+ updates\): ",
-            begun,
-        )
-        assert re.search(r"\n  async +[0-9.]+ ms an iteration of a worker, ", begun)
-
     def test_set_is_checked_too(self, small: Path, run: Run) -> None:
         assert "workers      5" in run("check", small, "--set", "cluster.workers=5").stdout
 
@@ -194,87 +158,6 @@ class TestCheck:
         assert "small.yaml:6:3: error:" in result.stderr
         assert "workers" in result.stderr
         assert "Traceback" not in result.stderr
-
-    def test_a_missing_file_is_a_usage_error(self, small: Path, run: Run) -> None:
-        result = run("check", "nowhere.yaml")
-        assert result.exit_code == 2
-        assert "nowhere.yaml" in result.stderr
-        assert "Traceback" not in result.stderr
-
-
-class TestList:
-    @pytest.mark.parametrize("table", catalogue.TABLES)
-    def test_every_name_has_one_line(self, run: Run, table: str) -> None:
-        result = run("list", table)
-        assert result.exit_code == 0
-        lines = [line for line in result.stdout.splitlines() if not line.startswith("    ")]
-        names = list(catalogue.TABLES[table]())
-        assert [line.split()[0] for line in lines] == names
-        assert all(len(line.split(maxsplit=1)) == 2 for line in lines), "a line for every name"
-
-    def test_all_tables_without_a_name(self, run: Run) -> None:
-        text = run("list").stdout
-        headings = [line[:-1] for line in text.splitlines() if line.endswith(":")]
-        assert headings == list(catalogue.TABLES)
-        assert "  sync_replicas " in text
-        assert "  resnet50 " in text
-
-    def test_the_strategies_of_the_first_release(self) -> None:
-        assert {"on_write", "on_read", "none", "sync_replicas", "single"} <= set(
-            catalogue.strategies()
-        )
-
-    def test_a_link_without_latency_says_so(self) -> None:
-        assert "latency not published" in catalogue.links()["25gbe"].about
-        assert "600 ns" in catalogue.links()["infiniband_hdr"].about
-
-    def test_a_model_is_of_one_example(self) -> None:
-        assert catalogue.models()["dlrm_full"].about.endswith("to train on one example")
-        assert not any("one one" in entry.about for entry in catalogue.models().values())
-
-    @pytest.mark.parametrize(
-        ("table", "kind", "keys"),
-        [
-            ("laws", "lognormal", "mean: time, sigma: number"),
-            ("laws", "mixture", "components: list of {weight, law}"),
-            ("optimizers", "adagrad", "learning_rate: number, initial_accumulator: number = 0.1"),
-            ("problems", "digits", "model: softmax|mlp = softmax, hidden: whole number (optional)"),
-            ("strategies", "on_read", "read_every: whole number = 10, aggregation: mean|sum|"),
-        ],
-    )
-    def test_a_kind_has_its_keys(self, run: Run, table: str, kind: str, keys: str) -> None:
-        lines = run("list", table).stdout.splitlines()
-        place = next(index for index, line in enumerate(lines) if line.split()[0] == kind)
-        assert lines[place + 1].startswith(f"    {keys}")
-
-    def test_every_kind_has_keys_and_nothing_else_has(self) -> None:
-        kinds = (
-            "strategies",
-            "laws",
-            "networks",
-            "partitioners",
-            "problems",
-            "optimizers",
-            "actions",
-        )
-        for table, entries in catalogue.TABLES.items():
-            with_keys = {kind for kind, entry in entries().items() if entry.keys}
-            if table == "staleness_policies":
-                assert with_keys == {"delay_compensated", "drop_above"}
-            else:
-                assert with_keys == (entries().keys() if table in kinds else set()), table
-
-    def test_another_table_is_refused_with_the_choices(self, run: Run) -> None:
-        result = run("list", "nope")
-        assert result.exit_code == 2
-        assert "'nope' is not one of 'strategies', 'laws'" in result.stderr
-        assert "Value error" not in result.stderr
-
-
-def test_schema_is_a_json_schema_of_the_scenario(run: Run) -> None:
-    schema = json.loads(run("schema").stdout)
-    training = schema["$defs"]["Scenario"]
-    assert {"cluster", "workload", "strategies", "stop"} <= set(training["properties"])
 
 
 def test_version_names_what_decides_a_result(run: Run) -> None:
@@ -294,12 +177,6 @@ class TestARunAgain:
         after = {path.name: path.read_bytes() for path in report.iterdir()}
         assert after.keys() == before.keys()
         assert [name for name in before if after[name] != before[name]] == []
-
-    def test_a_command_that_is_gone_says_what_to_write(self, small: Path, run: Run) -> None:
-        result = run("plot", small.parent / "reports")
-        assert result.exit_code == 2
-        (line,) = result.stderr.splitlines()
-        assert line.startswith("varsim: there is no command plot any more: varsim run DIR/")
 
 
 class TestDemo:

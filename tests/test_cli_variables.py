@@ -1,8 +1,6 @@
 """The command line on scenarios of kind variables: what each command prints, writes, returns."""
 
-import csv
 import importlib
-import io
 import json
 import os
 from collections.abc import Callable
@@ -68,27 +66,6 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 class TestRun:
-    def test_prints_costs_values_and_the_answer(self, count: Path, run: Run) -> None:
-        result = run("run", count)
-        assert result.exit_code == 0, result.stderr
-        lines = result.stdout.splitlines()
-        assert lines[-1] == "report: reports/count/report.html"
-        head = "time per step vs. on_read bytes per step messages per step"
-        first = [" ".join(line.split()) for line in lines].index(head)
-        assert "".join(lines[:first]).startswith("Below ")
-        rows = lines[first + 2 : first + 5]
-        assert [line.split()[0] for line in rows] == ["on_read", "on_write", "none"]
-        place = lines.index("'correct' (float32, sum), as last read:")
-        assert lines[place + 3].split() == ["on_read", "6,", "2,", "4", "12", "6,", "2,", "4"]
-        assert lines[place + 4].split() == ["on_write", "12", "each", "12", "12", "each"]
-        assert lines[place + 5].split() == ["none", "12", "each", "12", "12"]
-        assert "'wide' (float32, shape [1000], mean), as last read:" in lines
-        assert "[3, 3, 3, ...] (mean 3)" in result.stdout
-        assert "Time per step, over outside reads per write:" in lines
-        assert any(line.startswith("Below ") for line in lines)
-        assert any("the cheapest is 'on_read'" in line for line in lines)
-        assert result.stderr == ""
-
     def test_writes_all_files(self, count: Path, run: Run) -> None:
         assert run("run", count).exit_code == 0
         report = count.parent / "reports" / "count"
@@ -113,50 +90,11 @@ class TestRun:
         assert (scenario.seed, scenario.replications) == (9, 3)
         assert contents(count.parent / "a") == contents(count.parent / "b")
 
-    def test_several_replications_have_an_interval(self, count: Path, run: Run) -> None:
-        count.write_text(RANDOM)
-        result = run("run", count, "--replications", 3)
-        assert sum(" ± " in line for line in result.stdout.splitlines()) > 3
-        assert (
-            "± is the half-width of a 95 % confidence interval over 3 replications."
-            in result.stdout
-        )
-
     def test_jobs_change_nothing(self, count: Path, run: Run) -> None:
         count.write_text(RANDOM)
         for jobs, place in ((1, "one"), (2, "many")):
             assert run("run", count, "--jobs", jobs, "--out", place, "--quiet").exit_code == 0
         assert contents(count.parent / "one") == contents(count.parent / "many")
-
-    @pytest.mark.parametrize("wanted", ["none", "on_read", "gossip"])
-    def test_strategies_are_refused_in_one_line(self, count: Path, run: Run, wanted: str) -> None:
-        result = run("run", count, "--strategy", wanted)
-        assert result.exit_code == 2
-        (line,) = result.stderr.splitlines()
-        assert "--strategy has no effect" in line
-        assert "modes (on_read, on_write, none)" in line
-        advised = "none" if wanted == "none" else "on_read"
-        assert f"--set 'modes=[{advised}]'" in line
-        assert not (count.parent / "reports").exists()
-
-    def test_without_modes_there_is_nothing_to_choose(self, count: Path, run: Run) -> None:
-        fixed = TEXT.replace("aggregation:", "synchronization: on_read, aggregation:")
-        count.write_text(fixed.replace("modes: [on_read, on_write, none]\n", ""))
-        (line,) = run("run", count, "--strategy", "none").stderr.splitlines()
-        assert line.endswith("but every variable of this one has its own synchronization")
-
-    def test_one_message_is_one_message(self, count: Path, run: Run) -> None:
-        head = TEXT[: TEXT.index("  - {name: wide")]
-        program = "program: {steps: 2, outside: [{kind: read, variable: correct}]}\n"
-        count.write_text(f"{head}modes: [none]\n{program}")
-        result = run("check", count)
-        assert result.exit_code == 0, result.stderr
-        assert "4 B in 1 message\n" in result.stdout
-
-    def test_what_it_advises_works(self, count: Path, run: Run) -> None:
-        result = run("run", count, "--set", "modes=[on_read]")
-        assert result.exit_code == 0, result.stderr
-        assert "on_write" not in result.stdout
 
     @pytest.mark.parametrize("columns", [40, 80, 200])
     def test_tables_fit_the_terminal(
@@ -187,29 +125,8 @@ class TestFormats:
         written = (count.parent / "reports" / "count" / "result.json").read_text()
         assert result.stdout == written
 
-    def test_csv_is_the_whole_output(self, count: Path, run: Run) -> None:
-        result = run("run", count, "--format", "csv")
-        rows = list(csv.DictReader(io.StringIO(result.stdout)))
-        assert len(rows) == 5 * 3 * 3
-        assert {row["mode"] for row in rows} == {"on_read", "on_write", "none"}
-        assert all(None not in row for row in rows)
-
-    def test_md_has_tables(self, count: Path, run: Run) -> None:
-        lines = run("run", count, "--format", "md").stdout.splitlines()
-        assert sum(line.startswith("| on_read |") for line in lines) == 1 + 2
-        assert sum(line.startswith("| reads per write |") for line in lines) == 1
-
 
 class TestCheck:
-    def test_says_what_it_is_and_what_it_costs(self, count: Path, run: Run) -> None:
-        result = run("check", count)
-        assert result.exit_code == 0, result.stderr
-        assert result.stdout.startswith(f"{count}: ok\ncount: 2 variables, 3 modes")
-        lines = result.stdout.splitlines()
-        steps = lines[lines.index("How the program begins in each mode:") + 1 :]
-        assert [line.split()[0] for line in steps] == ["on_read", "on_write", "none"]
-        assert all(" messages" in line for line in steps)
-
     def test_writes_nothing_and_needs_no_tables(self, count: Path, run: Run) -> None:
         run("check", count)
         assert list(count.parent.iterdir()) == [count]
@@ -293,16 +210,6 @@ class TestWork:
 
 
 class TestOthers:
-    def test_actions_are_listed_with_who_may_do_them_and_their_keys(self, run: Run) -> None:
-        lines = run("list", "actions").stdout.splitlines()
-        heads = {line.split()[0]: line for line in lines if not line.startswith(" ")}
-        assert heads["assign_add"].endswith("(replicas and outside)")
-        assert heads["compute"].endswith("(replicas)")
-        assert heads["restore"].endswith("(outside)")
-        place = lines.index(heads["moving_average"])
-        assert "momentum: number" in lines[place + 1]
-        assert "value: number or list of number or {kind, mean," in lines[place + 1]
-
     def test_the_schema_describes_both_kinds(self, run: Run) -> None:
         schema = json.loads(run("schema").stdout)
         training, variables = (entry["$ref"].removeprefix("#/$defs/") for entry in schema["oneOf"])
