@@ -136,7 +136,7 @@ class TestLimits:
     def test_too_few_for_an_iteration_of_all_are_told(self) -> None:
         many = {"workers": 50, "compute": {"kind": "exponential", "mean": 0.1}}
         (line,) = beginnings([first(scenario({"kind": "none"}, cluster=many, **LONG), 920)])
-        wanted = r"  async PS \(none\)  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before "
+        wanted = r"  async PS  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before "
         assert re.match(wanted, line)
         assert "before each worker has made one): " in line
 
@@ -178,7 +178,7 @@ class TestLimits:
         [
             (
                 "cluster.workers=100000",
-                "async PS                 not begun: 100,000 workers take more",
+                "not begun: 100,000 workers take more",
             ),
             ("strategies.sync_replicas.total_num_replicas=1000000000", "gradients dropped"),
             ("strategies.sync_replicas.initial_tokens=1000000000", "gradients dropped"),
