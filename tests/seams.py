@@ -2,7 +2,8 @@
 
 A test that imports `varsim`, this file and other tests alone names nothing inside, and outlives it:
 see `test_seams.py`, which counts them. So only that belongs here which any varsim would have: a
-scenario from its text and back, one run of it, its rows, the table of strategies, and the command.
+scenario from its text and back, one run of it, its rows, the streams of its draws (for a model that
+has to draw the same), the table of strategies, and the command.
 """
 
 from varsim.cli import app as app
@@ -26,6 +27,8 @@ from varsim.strategies import STRATEGIES as STRATEGIES
 from varsim.study.measure import METRICS as METRICS
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
+from varsim.values.stream import keyed as keyed
+from varsim.values.stream import stream as stream
 
 
 def forget() -> None:

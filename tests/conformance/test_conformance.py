@@ -1,11 +1,10 @@
 """varsim does, event by event, what TensorFlow was recorded to do (see data/SOURCES.md)."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final
 
-import numpy as np
 import pytest
 
 from tests.conformance import accumulating, calling, training
@@ -24,8 +23,7 @@ from tests.conformance.cases import (
     summary,
     why_not,
 )
-from varsim.cluster.server import ParameterServer
-from varsim.values.gradient import Gradient
+from tests.conformance.training import as_tensorflow_counts
 
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "accumulator": accumulating.replay,
@@ -69,17 +67,7 @@ class TestWhatIsNotReplayed:
     def test_the_quirk_is_all_that_differs_there(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        apply = ParameterServer.apply
-
-        def with_the_quirk(
-            self: ParameterServer, variable: int, gradients: Sequence[Gradient]
-        ) -> None:
-            states = self.variables[variable].states
-            m, v, _ = states[0]
-            states[0] = (m, v, np.array(float(gradients[0].read.global_step)))
-            apply(self, variable, gradients)
-
-        monkeypatch.setattr(ParameterServer, "apply", with_the_quirk)
+        as_tensorflow_counts(monkeypatch)
         training.replay({**recorded(name), "quirk": ""})
 
     def test_the_calls_without_a_counterpart_are_just_these(self) -> None:

@@ -1,7 +1,10 @@
 """Replays a recorded training run, event by event, through the processes of a strategy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import pytest
 
 from tests.conformance.cases import Record, not_compared
 from tests.conformance.comparison import assert_close
@@ -13,6 +16,7 @@ from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.accumulator import GradientAccumulator
+from varsim.values.gradient import Gradient
 from varsim.values.optimizer import OPTIMIZERS, MovingAverages, Optimizer, State
 
 
@@ -179,3 +183,16 @@ class Training:
 
     def _slots(self, state: State) -> dict[str, Any]:
         return dict(zip(self._job.workload.update_rule().slots, state, strict=True))
+
+
+def as_tensorflow_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Adam count from the step at which the first gradient was read: the quirk left out."""
+    apply = ParameterServer.apply
+
+    def with_the_quirk(self: ParameterServer, variable: int, gradients: Sequence[Gradient]) -> None:
+        states = self.variables[variable].states
+        m, v, _ = states[0]
+        states[0] = (m, v, np.array(float(gradients[0].read.global_step)))
+        apply(self, variable, gradients)
+
+    monkeypatch.setattr(ParameterServer, "apply", with_the_quirk)

@@ -97,8 +97,8 @@ def _hash(rows: NDArray[Any]) -> str:
 def _texts() -> Iterator[tuple[str, str]]:
     """Names and texts of scenarios to record."""
     from tests.oracle.drawing import drawn as of_servers
+    from tests.oracle.lives import described
     from tests.oracle.lives import drawn as life
-    from tests.oracle.test_lives import described
     from tests.properties.drawing import drawn as anything
     from tests.properties.programs import drawn_program
     from tests.properties.test_interruptions import random_scenario

@@ -10,7 +10,6 @@ import pytest
 from tests.scenario_text import JARGON, VALID, problems
 from tests.seams import load_text
 from varsim import ScenarioError, load_scenario
-from varsim.scenario.fault import Source
 
 BROKEN = Path(__file__).parent / "broken"
 
@@ -142,9 +141,3 @@ def test_an_error_can_be_pickled() -> None:
     with pytest.raises(ScenarioError) as caught:
         load_text("a: b")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-
-
-def test_a_place_beyond_the_source_is_shown_without_a_line() -> None:
-    from varsim.scenario.fault import Fault
-
-    assert str(Fault(Source("x", ("a",)), 2, 1, "m")) == "x:2:1: error: m"

@@ -10,7 +10,6 @@ from tests.oracle.history import History
 from tests.oracle.replicas import expected
 from tests.oracle.setting import setting
 from varsim import Scenario
-from varsim.values.workload import Workload
 
 Drawn = dict[str, Any]
 
@@ -40,6 +39,19 @@ def case(seed: int) -> Case:
     raise AssertionError
 
 
+# What a workload is put into for its size.
+_ANY: Drawn = {
+    "name": "any",
+    "cluster": {
+        "compute": {"kind": "constant", "value": 1.0},
+        "workers": 1,
+        "network": {"bandwidth": 1.0, "latency": 0.0},
+    },
+    "strategies": ({"kind": "none"},),
+    "stop": {"global_steps": 1},
+}
+
+
 def drawn(seed: str) -> Scenario:
     """The scenario of this seed; a few hundred gradients at most."""
     source = random.Random(seed)
@@ -49,7 +61,7 @@ def drawn(seed: str) -> Scenario:
     apart = random.Random(f"{seed} law")
     compute = DISTRIBUTIONS[apart.choice([*DISTRIBUTIONS, "constant", "trace"])](apart, 0)
     workload = _workload(source)
-    size = Workload.model_validate(workload).size()
+    size = Scenario.model_validate({**_ANY, "workload": workload}).workload.size()
     strategy = _strategy(source, workers)
     cluster: Drawn = {
         "workers": workers,

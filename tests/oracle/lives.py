@@ -282,3 +282,41 @@ def _sums(gaps: list[int], most: int) -> list[int]:
         at += gaps[len(found) % len(gaps)]
         found.append(at)
     return [one for one in found if one <= most]
+
+
+def seconds(milliseconds: int) -> float:
+    return milliseconds / 1e3
+
+
+def described(case: Case) -> dict[str, Any]:
+    """The same life as parts of a scenario."""
+    workers = len(case["ages"])
+    rows = tuple(tuple(map(seconds, gaps)) for gaps in case["ages"])
+    source = {"domain": "worker", "law": {"kind": "trace", "seconds": rows}}
+    if case["repair"] is not None:
+        source["repair"] = {"kind": "trace", "seconds": (tuple(map(seconds, case["repair"])),)}
+    checkpoint = {"every": seconds(case["every"]), "write": seconds(case["write"])}
+    if case["asynchronous"]:
+        checkpoint |= {
+            "mode": "asynchronous",
+            "snapshot": seconds(case["snapshot"]),
+            "slowdown": float(case["slowdown"]),
+        }
+    spares = {"hot": case["hot"], "cold": case["cold"], "swap": seconds(case["swap"])}
+    return {
+        "cluster": {
+            "workers": workers,
+            "compute": {"kind": "constant", "value": seconds(case["step"])},
+        },
+        "failures": {
+            "horizon": seconds(case["horizon"]),
+            "detection": seconds(case["detection"]),
+            "strike": case["strike"],
+            "of": (source,),
+        },
+        "checkpoint": checkpoint,
+        "recovery": {
+            "restart": seconds(case["restart"]),
+            **({"spares": spares} if case["hot"] + case["cold"] else {}),
+        },
+    }

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from tests.seams import keyed, stream
 from varsim import Scenario
-from varsim.cluster.description import Cluster
-from varsim.values.stream import keyed, stream
 
 
 class Slow(NamedTuple):
@@ -109,7 +108,7 @@ def _tokens(strategy: dict[str, Any]) -> Tokens | None:
     return Tokens(*(strategy[name] for name in names))
 
 
-def _update(scenario: Scenario, cluster: Cluster, replication: int) -> Update | None:
+def _update(scenario: Scenario, cluster: Any, replication: int) -> Update | None:
     update = cluster.server_update
     if update is None:
         return None
@@ -120,7 +119,7 @@ def _update(scenario: Scenario, cluster: Cluster, replication: int) -> Update | 
             return stream(scenario.seed, replication, "server update", server, block)
 
         assert law is not None
-        blocks = law.blocks(server, generator)  # type: ignore[arg-type]
+        blocks = law.blocks(server, generator)
         return chain.from_iterable(block.tolist() for block in blocks)
 
     return Update(None if law is None else seconds, update.rate, update.threads)

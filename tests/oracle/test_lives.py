@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.building import Model, mean, run, scenario
-from tests.oracle.lives import PARTS, Case, Job, drawn
+from tests.oracle.lives import PARTS, Case, Job, described, drawn
 from tests.oracle.regrouped import Group, changed
 from tests.seams import Attempt, Run, Trace, run_one
 from varsim import Scenario
@@ -19,44 +19,6 @@ from varsim.study.simulation import run_alone
 
 MS = 1_000_000  # ns
 SAMPLE = range(500)
-
-
-def seconds(milliseconds: int) -> float:
-    return milliseconds / 1e3
-
-
-def described(case: Case) -> dict[str, Any]:
-    """The same life as parts of a scenario."""
-    workers = len(case["ages"])
-    rows = tuple(tuple(map(seconds, gaps)) for gaps in case["ages"])
-    source = {"domain": "worker", "law": {"kind": "trace", "seconds": rows}}
-    if case["repair"] is not None:
-        source["repair"] = {"kind": "trace", "seconds": (tuple(map(seconds, case["repair"])),)}
-    checkpoint = {"every": seconds(case["every"]), "write": seconds(case["write"])}
-    if case["asynchronous"]:
-        checkpoint |= {
-            "mode": "asynchronous",
-            "snapshot": seconds(case["snapshot"]),
-            "slowdown": float(case["slowdown"]),
-        }
-    spares = {"hot": case["hot"], "cold": case["cold"], "swap": seconds(case["swap"])}
-    return {
-        "cluster": {
-            "workers": workers,
-            "compute": {"kind": "constant", "value": seconds(case["step"])},
-        },
-        "failures": {
-            "horizon": seconds(case["horizon"]),
-            "detection": seconds(case["detection"]),
-            "strike": case["strike"],
-            "of": (source,),
-        },
-        "checkpoint": checkpoint,
-        "recovery": {
-            "restart": seconds(case["restart"]),
-            **({"spares": spares} if case["hot"] + case["cold"] else {}),
-        },
-    }
 
 
 def lived(case: Case) -> dict[str, int]:

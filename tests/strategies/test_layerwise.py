@@ -6,7 +6,6 @@ Two workers on 1 GB/s: a reduce-scatter or an all-gather of n bytes takes n / 2 
 
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -339,11 +338,8 @@ def test_gathers_of_parameters_have_no_forward_overlap_of_their_own() -> None:
 
 
 def test_waits_within_a_pass_are_no_compute_time() -> None:
-    from varsim.study.stragglers import compute_times
-
-    times = compute_times(sharded({"sharding": "parameters"}, steps=5))
-    assert times is not None
-    np.testing.assert_allclose(times, 0.09, rtol=1e-12)
+    trace = sharded({"sharding": "parameters"}, steps=5)
+    assert phase_time(trace, Phase.COMPUTE) == 2 * 5 * 90_000_000
 
 
 def test_layers_matter_to_sharded_parameters_without_overlap_too() -> None:
