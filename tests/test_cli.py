@@ -58,7 +58,7 @@ class TestRun:
 
     def test_who_stands_still_is_told_when_all_is_written(self, small: Path, run: Run) -> None:
         kill = "--set", "events=[{at: 500 ms, kill: {worker: 1}}]"
-        result = run("run", small, *kill)
+        result = run("run", small, *kill, "--rows")
         assert result.exit_code == 1
         assert result.stderr.startswith("varsim: deadlock: on_write: the run deadlocked at ")
         said = ("waiting for an all-reduce", "because worker 1 was killed at 0.5 s", "to free it")
@@ -87,8 +87,9 @@ class TestRun:
         assert not (small.parent / "reports").exists()
 
     def test_seed_and_replications_are_shorthands(self, small: Path, run: Run) -> None:
-        run("run", small, "--seed", 9, "--replications", 3, "--out", "a")
-        run("run", small, "--set", "seed=9", "--set", "replications=3", "--out", "b")
+        run("run", small, "--seed", 9, "--replications", 3, "--out", "a", "--rows")
+        sets = ("--set", "seed=9", "--set", "replications=3")
+        run("run", small, *sets, "--out", "b", "--rows")
         scenario = load_scenario(small.parent / "a" / "scenario.yaml")
         assert (scenario.seed, scenario.replications) == (9, 3)
         for file in ("summary.json", "updates.csv", "scenario.yaml"):

@@ -124,16 +124,19 @@ def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
 
 
 def test_the_files_of_a_run_are_those_listed(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli.app, ["run", str(SMALL), "--out", str(tmp_path / "out")])
+    out = ["--out", str(tmp_path / "out"), "--rows"]
+    done = CliRunner().invoke(cli.app, ["run", str(SMALL), *out])
     assert done.exit_code == 0, done.stderr
     written = {path.name for path in (tmp_path / "out").iterdir()}
     listed = in_first_column(page("reference/files"))
     plots = [name for name in listed if "." not in name]
     files = {name for name in listed if "." in name}
-    listed_files = files | {f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")}
-    # Its links carry next to nothing, which is not drawn.
-    assert listed_files == written | {"links.png", "links.svg"}
-    assert "links.png" not in written
+    assert files | {f"{plot}.png" for plot in plots} == written
+    again = CliRunner().invoke(cli.app, ["run", str(SMALL), *out[:2], "--plots", "svg"])
+    assert again.exit_code == 0, again.stderr
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    few = {"report.html", "summary.csv", "summary.json", "scenario.yaml"}
+    assert written == few | {f"{plot}.svg" for plot in plots}
 
 
 class TestOwnComparison:

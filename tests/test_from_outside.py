@@ -28,7 +28,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The report of a run of four devices."""
     monkeypatch.chdir(tmp_path)
     Path("seen.yaml").write_text(TRAINING)
-    done = CliRunner().invoke(cli.app, ["run", "seen.yaml", "--quiet", "--out", "seen"])
+    done = CliRunner().invoke(cli.app, ["run", "seen.yaml", "--quiet", "--rows", "--out", "seen"])
     assert done.exit_code == 0, done.stderr
     return Path("seen")
 

@@ -61,13 +61,16 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (there / "inj.yaml").write_text(TEXT, encoding="utf-8")
     swept = TEXT + "sweep: {cluster.workers: [2, 3], most_replications: 2}\n"
     (there / "swept.yaml").write_text(swept, encoding="utf-8")
-    (there / "run.txt").write_text(varsim("run", there / "inj.yaml", "--out", there / "run"))
+    (there / "run.txt").write_text(varsim("run", there / "inj.yaml", "--out", there / "run", *ROWS))
     (there / "sweep.txt").write_text(
         varsim("sweep", there / "swept.yaml", "--out", there / "swept")
     )
     names = [part for name in NAMES[6:8] for part in ("--strategy", name)]
     varsim("explain", there / "inj.yaml", "--out", there / "why", *names)
     return there
+
+
+ROWS = ("--rows", "--plots", "svg")
 
 
 @pytest.mark.parametrize("file", ["run/updates.csv", "run/summary.csv", "swept/results.csv"])

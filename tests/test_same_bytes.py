@@ -35,7 +35,8 @@ def made(path: Path, out: Path) -> list[str]:
         return ["sweep", str(path), "--out", str(out), *short, "--quiet"]
     of_a_life = "\nfailures:" in path.read_text()  # it is made of many steps
     short = () if path in OF_VARIABLES else FEW if of_a_life else SHORT
-    return ["run", str(path), "--out", str(out), *short, "--quiet"]
+    rows = () if path in OF_VARIABLES else ("--rows",)
+    return ["run", str(path), "--out", str(out), *short, *rows, "--quiet"]
 
 
 def again(path: Path, out: Path) -> list[str]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 
 from tests.handmade import a_result, a_scenario
 from varsim import inert
-from varsim.report import page
+from varsim.report import sheet
 from varsim.report.files.claim import Kind, NotARunError, check_file, check_target
 from varsim.report.files.save import save
 from varsim.report.files.text_columns import fair_shares, seconds_text
@@ -33,6 +33,7 @@ FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),
     *("scenario.yaml", "trace.json.gz", "links.csv"),
 }
+DRAWN = {f"{plot.name}.png" for plot in PLOTS}
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 AWKWARD = 'a, "b" 100% {x} <i>'
 
@@ -166,7 +167,7 @@ def failing(error: type[BaseException]) -> Callable[[Report, Path], None]:
     """A page that ends in an error when the data of its run have been written."""
 
     def write(report: Report, directory: Path) -> None:
-        assert set(contents(directory)) == FILES
+        assert set(contents(directory)) == FILES | DRAWN
         raise error
 
     return write
@@ -174,15 +175,14 @@ def failing(error: type[BaseException]) -> Callable[[Report, Path], None]:
 
 def test_the_page_and_the_plots_are_part_of_the_run(result: Result, tmp_path: Path) -> None:
     save(result, tmp_path / "run", result.report)
-    plots = {f"{plot.name}.{form}" for plot in PLOTS for form in ("png", "svg")}
-    assert set(contents(tmp_path / "run")) == FILES | plots | {"report.html"}
+    assert set(contents(tmp_path / "run")) == FILES | DRAWN | {"report.html"}
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_what_is_interrupted_leaves_nothing(
     result: Result, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "write", failing(error))
+    monkeypatch.setattr(sheet, "write", failing(error))
     with pytest.raises(error):
         save(result, tmp_path / "run", result.report)
     assert list(tmp_path.iterdir()) == []
@@ -199,10 +199,10 @@ def test_an_older_run_is_replaced_whole(
     def write(report: Report, directory: Path) -> None:
         (directory / "links.svg").write_text(report.question)
 
-    monkeypatch.setattr(page, "write", write)
+    monkeypatch.setattr(sheet, "write", write)
     save(result, tmp_path / "run", dataclasses.replace(result.report, question="old"))
     save(a_result(), tmp_path / "run", dataclasses.replace(a_result().report, question="new"))
-    assert set(contents(tmp_path / "run")) == FILES | {"links.svg"}
+    assert set(contents(tmp_path / "run")) == FILES | DRAWN | {"links.svg"}
     assert (tmp_path / "run" / "links.svg").read_text() == "new"
     assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]

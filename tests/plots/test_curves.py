@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from tests.handmade import SECOND, a_result, a_scenario, a_trace
 from varsim.cluster.trace import EvaluationRow, Trace
 from varsim.report.plots import curves
-from varsim.report.plots.curves import Against
 from varsim.report.plots.figure import panels
+from varsim.report.products.curves import POINTS, Against
+from varsim.report.products.curves import curves as read_curves
 from varsim.study.result import Result
 from varsim.study.statistics import interval
 
@@ -38,38 +39,38 @@ def an_axes() -> Axes:
 class TestData:
     def test_against_time_the_loss_lies_on_straight_lines(self) -> None:
         # Loss 2 at 0 s, 1 at 5 s, 0.5 at 10 s.
-        (curve,) = curves.curves(a_result(), "time")
-        assert len(curve.x) == curves.POINTS
+        (curve,) = read_curves(a_result(), "time")
+        assert len(curve.x) == POINTS
         assert (curve.x[0], curve.x[-1]) == (0, 10)
         assert curve.mean == pytest.approx(np.interp(curve.x, [0, 5, 10], [2, 1, 0.5]))
         assert np.isnan(curve.low).all()
 
     def test_against_updates_the_points_are_those_recorded(self) -> None:
-        (curve,) = curves.curves(a_result(), "global_step")
+        (curve,) = read_curves(a_result(), "global_step")
         assert curve.x.tolist() == [0, 2, 3]
         assert curve.mean.tolist() == [2, 1, 0.5]
 
     def test_of_very_many_points_some_are_drawn(self) -> None:
         run = evaluated("a", [(n, n, 1 / (1 + n)) for n in range(5_000)])
-        (curve,) = curves.curves(result_of(run), "global_step")
-        assert len(curve.x) == curves.POINTS
+        (curve,) = read_curves(result_of(run), "global_step")
+        assert len(curve.x) == POINTS
         assert (curve.x[0], curve.x[-1]) == (0, 4_999)
 
     def test_the_band_is_the_interval_over_replications(self) -> None:
         runs = [evaluated("a", [(0, 0, 2), (9, 1, last)], n) for n, last in enumerate((1, 2, 3))]
-        (curve,) = curves.curves(result_of(*runs), "time")
+        (curve,) = read_curves(result_of(*runs), "time")
         found = interval([1, 2, 3])
         assert (curve.mean[-1], curve.low[-1], curve.high[-1]) == pytest.approx(found[:3])
         assert curve.low[0] == curve.mean[0] == curve.high[0] == 2
 
     def test_a_curve_ends_where_its_shortest_replication_ends(self) -> None:
-        (curve,) = curves.curves(a_result({"a": (1, 2)}), "time")
+        (curve,) = read_curves(a_result({"a": (1, 2)}), "time")
         assert curve.x[-1] == 10
 
     def test_what_is_not_finite_is_left_out(self) -> None:
         lost = evaluated("lost", [(0, 0, 2), (5, 1, math.inf), (10, 2, math.nan)])
         none = evaluated("none", [(0, 0, math.nan), (5, 1, math.nan)])
-        (curve,) = curves.curves(result_of(lost, none, replace(lost, strategy="x")), "time")[:1]
+        (curve,) = read_curves(result_of(lost, none, replace(lost, strategy="x")), "time")[:1]
         assert (curve.strategy, curve.x.tolist(), curve.mean.tolist()) == ("lost", [0], [2])
 
 
@@ -81,7 +82,7 @@ class TestDrawing:
         result = a_result({"a": (1, 2), "b": (2, 2)}, targets={"loss": 0.75})
         axes = an_axes()
         assert curves.draw(result, axes, by) is axes
-        first, second = curves.curves(result, by)
+        first, second = read_curves(result, by)
         assert axes.lines[0].get_xydata().tolist() == np.c_[first.x, first.mean].tolist()
         assert axes.lines[1].get_ydata().tolist() == second.mean.tolist()
         assert axes.lines[0].get_color() != axes.lines[1].get_color()

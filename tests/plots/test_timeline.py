@@ -16,6 +16,7 @@ from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.plots import timeline
 from varsim.report.plots.figure import panels
+from varsim.report.products import stretch
 from varsim.study.result import Result
 
 
@@ -43,38 +44,38 @@ def result_of(traces: Sequence[Trace], **cluster: Any) -> Result:
 class TestWindow:
     def test_is_five_steps_of_the_first_strategy(self) -> None:
         slow, quick = a_run("slow", 3, 9, seconds=2), a_run("quick", 3, 30)
-        assert timeline.window(result_of([slow, quick])) == 10
-        assert timeline.window(result_of([quick, slow])) == 5
+        assert stretch.window(result_of([slow, quick])) == 10
+        assert stretch.window(result_of([quick, slow])) == 5
 
     def test_ends_when_half_of_the_workers_have_made_them(self) -> None:
         # Worker 0 ends its third, worker 1 its second iteration at 10 s, as the run does.
-        assert timeline.window(a_result()) == 10
+        assert stretch.window(a_result()) == 10
         run = a_run("a", 3, 6)
         straggler = run.spans[:, 0] == 2
         run.spans[straggler, 2:4] *= 2
-        assert timeline.window(result_of([run])) == 5
+        assert stretch.window(result_of([run])) == 5
 
     def test_is_shorter_where_another_strategy_would_show_too_much(self) -> None:
         # 1 s of it holds 40 spans of each worker, so 60 per worker take 1.5 s.
         fine = a_run("fine", 2, 10, cut=40)
-        assert timeline.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
+        assert stretch.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
 
     def test_reaches_the_first_update_of_everybody_if_that_can_be_read(self) -> None:
         quick, slow = a_run("quick", 2, 30), a_run("slow", 2, 2, seconds=12)
-        assert timeline.window(result_of([quick, slow])) == 12
+        assert stretch.window(result_of([quick, slow])) == 12
         # To 12 s the fine one would show 30 spans of a worker in each second, to 13 s one too many.
-        fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
-        assert timeline.window(result_of([fine, slow])) == 12
+        fine = a_run("fine", 2, 30, cut=stretch.MOST_TO_REACH // 12)
+        assert stretch.window(result_of([fine, slow])) == 12
         slower = a_run("slower", 2, 2, seconds=13)
-        assert timeline.window(result_of([fine, slower])) == 2
+        assert stretch.window(result_of([fine, slower])) == 2
 
     def test_reaches_no_further_than_all_panels_together_can_be_read(self) -> None:
         slow = a_run("slow", 2, 2, seconds=12)
-        most = timeline.MOST_TO_REACH // 12
+        most = stretch.MOST_TO_REACH // 12
         many = [a_run(f"fine {i}", 16, 30, cut=most) for i in range(2)]
-        assert sum(12 * most * 16 for _ in many) > timeline.MOST_TO_DRAW
-        assert timeline.window(result_of([many[0], slow])) == 12
-        assert timeline.window(result_of([*many, slow])) == 2
+        assert sum(12 * most * 16 for _ in many) > stretch.MOST_TO_DRAW
+        assert stretch.window(result_of([many[0], slow])) == 12
+        assert stretch.window(result_of([*many, slow])) == 2
 
 
 class TestPanels:
@@ -128,7 +129,7 @@ class TestPanels:
         many, one = a_run("none", 100, 5), a_run("single", 1, 5)
         result = Result(slow, [many], [])
         (panel,) = timeline.timeline(result)
-        assert panel.workers == [*range(timeline.MOST_WORKERS - 2), 70, 99]
+        assert panel.workers == [*range(stretch.MOST_WORKERS - 2), 70, 99]
         (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
         assert axes.get_title("right") == "16 of 100 workers shown; 5 updates"
         assert axes.get_yticklabels()[-1].get_text() == "99"
@@ -166,7 +167,7 @@ class TestDrawing:
         assert axes[0].get_xlabel() == "simulated time (s)"
 
     def test_a_first_update_beyond_the_window_is_told(self) -> None:
-        fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
+        fine = a_run("fine", 2, 30, cut=stretch.MOST_TO_REACH // 12)
         result = result_of([fine, a_run("slow", 2, 2, seconds=13)])
         _, axes = timeline.draw(result, panels(timeline.heights(result))[1])
         assert axes.get_title("right") == "0 updates, the first after 13 s"

@@ -1,7 +1,6 @@
 """Goodput of a result: its parts, its intervals, its words, its files, and sweeps over it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -289,17 +288,6 @@ def test_what_does_not_help_is_not_offered() -> None:
     assert text.count(interval.title) == 1
 
 
-def test_a_picture_of_the_life(result: Result, tmp_path: Path) -> None:
-    from varsim.report.plots.life import PLOT
-    from varsim.report.plots.plot import draw_one
-
-    drawn = draw_one(PLOT, result, tmp_path)
-    assert "of the time is kept in all-reduce" in drawn.title
-    assert (tmp_path / "life.svg").exists()
-    told = result.report.shown_on_page().figures
-    assert [figure.plot.name for figure in told][-1] == "life"
-
-
 def test_a_loss_is_reached_later_where_hosts_fail() -> None:
     """Steps of 0.1 s: update 15 is due at 1.5 s, but for what happens before."""
     law = {"kind": "trace", "seconds": ((1.0, 100.0),)}
@@ -377,11 +365,3 @@ def test_what_helps_inside_a_run_is_data_too(inside: Result) -> None:
         *("", "interval", "rarer", "asynchronous", "detection", "restart", "spare")
     ]
     assert rows[0]["goodput"]["mean"] == pytest.approx(inside.estimate("none", "goodput").mean)
-
-
-def test_a_picture_of_workers_among_failures(inside: Result) -> None:
-    from varsim.report.plots.life import PLOT
-    from varsim.report.plots.plot import drawn
-
-    _, (_, below) = drawn(PLOT, inside)
-    assert below.get_xlabel() == "time (s), up to 40 attempts of worker 0 of the first replication"

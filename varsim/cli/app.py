@@ -35,11 +35,13 @@ from varsim.cli.console import (
 from varsim.cli.options import (
     All,
     File,
+    Form,
     Imports,
     Jobs,
     Kinds,
-    Plots,
+    NoPlots,
     Quiet,
+    Rows,
     Runs,
     Seed,
     Yes,
@@ -132,7 +134,9 @@ def run(
     quiet: Quiet = False,
     format: Format = "table",
     all_rows: All = False,
-    plots: Plots = True,
+    form: Form = "png",
+    no_plots: NoPlots = False,
+    rows: Rows = False,
     yes: Yes = False,
     engine: Engine = "auto",
 ) -> None:
@@ -143,7 +147,17 @@ def run(
     by = use_for(engine, experiment)
     asked = question(file, whole=not given and not strategy)
     settings = Settings(
-        file, asked, out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
+        file,
+        asked,
+        out,
+        processes(jobs),
+        quiet,
+        format,
+        yes,
+        "" if no_plots else form,
+        tuple(strategy),
+        all_rows,
+        rows,
     )
     PRODUCTS[experiment.kind].run(experiment, settings)
     if by and not quiet:

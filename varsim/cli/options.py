@@ -66,6 +66,17 @@ Kinds = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it however much it is.")]
 All = Annotated[bool, typer.Option("--all", help="Print every row of the table.")]
+Form = Annotated[
+    Literal["png", "svg"], typer.Option("--plots", help="In which format plots are written.")
+]
+NoPlots = Annotated[bool, typer.Option("--no-plots", help="Write no plots.")]
+Rows = Annotated[
+    bool,
+    typer.Option(
+        "--rows",
+        help="Write every row, too: updates, spans, steps, evaluations, links, and a trace.",
+    ),
+]
 Plots = Annotated[bool, typer.Option(help="Draw the figures of the report.")]
 Jobs = Annotated[
     int,

@@ -34,9 +34,10 @@ class Settings(NamedTuple):
     quiet: bool
     format: Formats
     sure: bool = False  # whatever it takes
-    plots: bool = True
+    plots: Literal["png", "svg", ""] = "png"
     strategies: tuple[str, ...] = ()  # the kinds or labels of those that are wanted
     all_rows: bool = False
+    rows: bool = False
 
     def directory(self, name: str) -> Path:
         """Where the report of a scenario of this name goes."""

@@ -48,7 +48,7 @@ def run(experiment: "Training", settings: Settings) -> None:
         question=settings.question,
         next=result.report.next.replace("FILE", shlex.quote(str(settings.file))),
     )
-    saved = save(result, directory, told, plots=settings.plots)
+    saved = save(result, directory, told, plots=settings.plots, rows=settings.rows)
     if other:
         complain(f"varsim: {other}")
     closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]

@@ -28,6 +28,10 @@ def run(experiment: "Program", settings: Settings) -> None:
 
     scenario = experiment.scenario
     refuse_strategies(scenario, settings.strategies)
+    if settings.rows or settings.plots == "svg":
+        option = "--rows" if settings.rows else "--plots svg"
+        complain(f"varsim: {option} has no effect: a run of variables writes all of it anyway")
+        raise typer.Exit(USAGE)
     if settings.all_rows:
         complain("varsim: --all has no effect: the tables of variables always have every row")
         raise typer.Exit(USAGE)
@@ -42,7 +46,7 @@ def run(experiment: "Program", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    told = report(result, settings.question, plots=settings.plots)
+    told = report(result, settings.question, plots=bool(settings.plots))
     saved = save_variables(result, directory, told)
     if other:
         complain(f"varsim: {other}")

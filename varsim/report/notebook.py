@@ -138,13 +138,15 @@ def _html(block: Block) -> "Markup":
     return each(tag, map("".join, zip_longest(terms, block.lines, fillvalue="")))
 
 
-def written(result: Any, report: Report | Told, directory: str | Path) -> Path:
+def written(
+    result: Any, report: Report | Told, directory: str | Path, *, rows: bool = False
+) -> Path:
     """Write the files that `varsim run` writes; the place of the page."""
     from varsim.report.files.program import save_variables
     from varsim.report.files.save import save
 
     if isinstance(report, Told):
-        save(result, Path(directory), report)
+        save(result, Path(directory), report, rows=rows)
     else:
         save_variables(result, Path(directory), report)
     return Path(directory) / PAGES["training"]

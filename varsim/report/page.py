@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,7 +26,7 @@ PAGES: Final[dict[Kind, str]] = {
     "why": "why.html",
 }
 _LONG: Final = 16  # characters of a word that may be parted
-_PROVENANCE: Final = {
+PROVENANCE: Final = {
     "scenario_sha256": "SHA-256 of the scenario",
     "seed": "seed",
     "varsim": "varsim",
@@ -83,8 +83,8 @@ def player(report: Report, figure: Figure) -> str:
     assert figure.played is not None, "a figure with a timeline"
     content = {
         "title": report.title,
-        "played": _json(figure.played(figure.subject)),
-        "scripts": _scripts(),
+        "played": json_text(figure.played(figure.subject)),
+        "scripts": scripts(),
         **_colors(report),
     }
     return rendered("player.html.j2", content)
@@ -95,9 +95,9 @@ def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str])
     content = {
         "report": report,
         "parts": list(_parts(report, drawn)),
-        "scripts": _scripts(),
+        "scripts": scripts(),
         **_colors(report),
-        "provenance_names": _PROVENANCE,
+        "provenance_names": PROVENANCE,
         "files": files,
     }
     return rendered("page.html.j2", content)
@@ -105,11 +105,11 @@ def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str])
 
 def _colors(report: Report) -> dict[str, Any]:
     """The colours of its alternatives, and what they become on a dark page."""
-    from varsim.report.plots.looks import DARK, looks
+    from varsim.report.plots.looks import DARK, PHASES, looks
 
     look = looks(report.alternatives)
     colors = {title: f"var(--c{one.color[1:]},{one.color})" for title, one in look.items()}
-    return {"colors": colors, "dark_colors": DARK}
+    return {"colors": colors, "dark_colors": DARK, "phases": PHASES}
 
 
 def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
@@ -125,7 +125,7 @@ def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
                 plot.reads(block.subject),
                 inlined(found, plot.name),
                 block.table,
-                block.played and _json(block.played(block.subject)),
+                block.played and json_text(block.played(block.subject)),
             )
             yield Part(plot.name, plot.heading, [], picture)
         elif isinstance(block, Text) and block.sort == "heading":
@@ -137,7 +137,12 @@ def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
     yield from filter(None, [part])
 
 
-def rendered(template: str, content: Mapping[str, Any], folder: Path | None = None) -> str:
+def rendered(
+    template: str,
+    content: Mapping[str, Any],
+    folder: Path | None = None,
+    filters: Mapping[str, Callable[..., Any]] = {},
+) -> str:
     """A page as HTML, from one of the templates, or from one in a folder that uses them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -150,7 +155,7 @@ def rendered(template: str, content: Mapping[str, Any], folder: Path | None = No
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"unbroken": _unbroken, "coded": _coded, "parted": _parted}
+    environment.filters |= {"unbroken": _unbroken, "coded": _coded, "parted": _parted, **filters}
     return _sealed(environment.get_template(template).render(content))
 
 
@@ -165,7 +170,7 @@ def _sealed(page: str) -> str:
     return page.replace("SCRIPTS", own("script"), 1).replace("STYLES", own("style"), 1)
 
 
-def _scripts() -> dict[str, "Markup"]:
+def scripts() -> dict[str, "Markup"]:
     """The scripts of pages, without indentation and lines of comment."""
     from markupsafe import Markup
 
@@ -174,7 +179,7 @@ def _scripts() -> dict[str, "Markup"]:
     return {path.stem: Markup(bare.sub("", path.read_text(encoding="utf-8"))) for path in found}
 
 
-def _json(content: object) -> "Markup":
+def json_text(content: object) -> "Markup":
     """Data within a page: nothing in it can end its element."""
     from markupsafe import Markup
 

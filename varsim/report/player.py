@@ -8,17 +8,16 @@ from numpy.typing import NDArray
 
 from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
-from varsim.report.plots.figure import ACTIVITIES
-from varsim.report.plots.looks import DASHES, looks
-from varsim.report.plots.timeline import shown_workers, window
+from varsim.report.plots.looks import ACTIVITIES, DASHES, looks
+from varsim.report.products.stretch import shown_workers, window
 from varsim.report.words.names import title
 from varsim.strategies import families
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
-# Spans, sends and gradients of all strategies; a page of about 1 MB.
-MOST: Final = 30_000
+# Spans, sends and gradients of all strategies; a page of about 700 kB.
+MOST: Final = 15_000
 
 # What a worker is doing in each activity.
 _SAID: Final = {
@@ -43,24 +42,6 @@ _SENT: Final = {
 }
 _RECEIVED: Final = "receiving variables from {whom}"
 _SHARING: Final = "sharing a link or a server with others"
-# Strips below the workers of a strategy, over the same clock: what the key says of them, and what
-# each of their numbers counts, from the bottom up.
-_STRIPS: Final = {
-    "links": (
-        "how many workers send, receive, or wait for their turn on a link or at a server",
-        "workers sending",
-        "workers receiving",
-        "workers waiting for their turn",
-    ),
-    "held": (
-        "how many gradients have arrived and are not yet applied",
-        "gradients that have arrived and are not yet applied",
-    ),
-    "stale": (
-        "how many updates stale each gradient was when it was applied",
-        "staleness of the gradient applied last (updates)",
-    ),
-}
 # Of a gradient: the names that the script knows, and the columns of its row.
 _GRADIENT: Final = {
     "worker": "worker",
@@ -109,7 +90,6 @@ def content(result: "Result") -> dict[str, Any]:
             {
                 "name": phase.name.lower(),
                 "said": _SAID[phase],
-                "color": ACTIVITIES[phase.name.lower()].color,
                 "hatch": ACTIVITIES[phase.name.lower()].mark,
                 "seen": int(phase) in seen,
             }
@@ -117,7 +97,6 @@ def content(result: "Result") -> dict[str, Any]:
         ],
         "outcomes": [outcome.name.lower() for outcome in Outcome],
         "gradient": list(_GRADIENT),
-        "strips": _STRIPS,
         "marks": _marks(result),
         "strategies": [_strategy(result, name, end) for name in result.strategies],
     }

@@ -48,11 +48,11 @@ class Told(Report):
 
         return timeline(self.shown_on_page())
 
-    def save(self, result: Any, directory: Path) -> Path:
+    def save(self, result: Any, directory: Path, *, rows: bool = False) -> Path:
         """Write the files of a run; the place of the page."""
         from varsim.report.notebook import written
 
-        return written(result, self, directory)
+        return written(result, self, directory, rows=rows)
 
     def __str__(self) -> str:
         return screen.terminal(self, width=screen.WIDEST)

@@ -41,7 +41,13 @@ class Number(NamedTuple):
         return cls(found.mean, found.half_width, unit, verdict, found.note)
 
 
-Cell: TypeAlias = Number | str
+class Shares(NamedTuple):
+    """Parts of a whole, by name: what a page draws as a bar that is cut."""
+
+    parts: tuple[tuple[str, float], ...]
+
+
+Cell: TypeAlias = Number | Shares | str
 # What a note is about: numbers and names; several names are a tuple.
 Value: TypeAlias = Number | str | int | float | tuple[str, ...]
 
@@ -93,7 +99,7 @@ class Table:
 def _same(cells: Sequence[Cell]) -> bool:
     """Whether all cells are told alike, and none wins."""
     first = cells[0]
-    if isinstance(first, str) or math.isnan(first.mean):
+    if not isinstance(first, Number) or math.isnan(first.mean):
         return all(str(one) == str(first) for one in cells)
     return all(one == first or (_zero(one) and _zero(first)) for one in cells)
 
@@ -106,7 +112,10 @@ Mark: TypeAlias = Literal["bars", "cut bars", "lines", "points", "heat", "spans"
 
 
 class Chart(NamedTuple):
-    """Data to be drawn by a mark; `data`: columns by name; `by`: what tells series apart."""
+    """Data to be drawn by a mark; `data`: columns by name; `by`: what tells series apart.
+
+    Charts of one name are views of the same on other axes. `target`: a line across.
+    """
 
     name: str
     mark: Mark
@@ -114,7 +123,7 @@ class Chart(NamedTuple):
     x: str
     y: str
     by: str = ""
-    log: bool = False
+    target: float | None = None
 
 
 class Source(NamedTuple):
@@ -144,7 +153,8 @@ class Report:
     """All that is told of something, in the order of reading on every medium.
 
     `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
-    compared, by which hues are chosen; `facts`: makes all of it as plain data.
+    compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
+    columns, by what they are about; `facts`: makes all of it as plain data.
     """
 
     kind: Kind
@@ -163,9 +173,11 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     data: Data = NO_DATA
     facts: Callable[[], dict[str, Any]] = dict
-    page: "Callable[[Report, bool], Any] | None" = None
+    page: "Callable[[Report], Any] | None" = None
+    played: Callable[[], dict[str, Any]] | None = None
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
-    def shown_on_page(self, plots: bool = True) -> Any:
-        """The blocks of its page."""
+    def shown_on_page(self) -> Any:
+        """The blocks of its page, or only its plots."""
         assert self.page is not None, "a report with a page"
-        return self.page(self, plots)
+        return self.page(self)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from varsim.report.told import Cell, Note, Number, Value
+from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, Ranking
@@ -15,6 +15,13 @@ _SCALES: Final = {
     "days": ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")),
     "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "share": ((0.01, "%"),),
+}
+SHARES: Final = {
+    "compute": "computing",
+    "vain": "in vain",
+    "wait": "waiting",
+    "network": "network",
+    "down": "down",
 }
 SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
 _LONG: Final = 1e15  # numbers have an exponent from here on,
@@ -28,6 +35,8 @@ def shown(number: Cell, digits: int = 3) -> str:
     """A number with its unit, `3.0 ± 0.3 s`: so many digits, or as many as its interval allows."""
     if isinstance(number, str):
         return number
+    if isinstance(number, Shares):
+        return most_time({SHARES.get(name, name): share for name, share in number.parts})
     if math.isnan(number.mean):
         return number.missing or "-"
     if number.verdict == "baseline":

@@ -45,12 +45,14 @@ class Shown:
         """The timeline to walk through, for a notebook; ValueError where there are no workers."""
         return self.report.timeline()
 
-    def save(self, directory: str | Path) -> Path:
+    def save(self, directory: str | Path, *, rows: bool = False) -> Path:
         """Write the files that `varsim run` writes, and return the place of the page.
+
+        `rows`: every row, too, as with `--rows`.
 
         Raises ValueError if `directory` holds something else, OSError if it cannot be written.
         """
-        place: Path = self.report.save(self, Path(directory))
+        place: Path = self.report.save(self, Path(directory), rows=rows)
         return place
 
     def __repr__(self) -> str:

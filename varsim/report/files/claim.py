@@ -60,7 +60,7 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
     "training": _with_plots(
         "report.html scenario.yaml summary.json summary.csv updates.csv spans.csv evaluations.csv "
         "steps.csv links.csv lives.csv sends.csv trace.json.gz",
-        "throughput time_split timeline staleness loss_time loss_updates links life",
+        "throughput time_split timeline staleness loss loss_time loss_updates links life",
     ),
     "variables": _with_plots(
         "report.html scenario.yaml result.json summary.csv runs.csv acts.csv sent.csv links.csv",

@@ -65,9 +65,9 @@ def put_run(
     kind: Kind,
     files: Mapping[str, Iterable[str] | bytes],
     facts: dict[str, Any],
-    report: Report | None,
+    report: Report | Callable[[Path], None] | None,
 ) -> None:
-    """Put a run in its place: its files, its facts, and its report, if given."""
+    """Put a run in its place: its files, its facts, and its report, or what a function writes."""
 
     def fill(path: Path) -> None:
         for name, parts in files.items():
@@ -77,7 +77,9 @@ def put_run(
             with (path / name).open("w", encoding="utf-8", newline="") as file:
                 file.writelines(parts)
         (path / FACTS[kind]).write_text(to_json(facts), encoding="utf-8", newline="\n")
-        if report is not None:
+        if callable(report):
+            report(path)
+        elif report is not None:
             page.write(report, path)
 
     put(directory, fill)

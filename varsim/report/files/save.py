@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from varsim.cluster.trace import (
     Trace,
 )
 from varsim.inert import field
+from varsim.report import sheet
 from varsim.report.files.chrome_trace import FILE, START, chrome_trace
 from varsim.report.files.keeping import head, put_run
 from varsim.report.files.text_columns import fair_shares, filled, seconds_text
@@ -27,8 +29,19 @@ from varsim.study.tables import links as link_columns
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
+Plots: TypeAlias = Literal["png", "svg", ""]
 LIVES: Final = "lives.csv"
 SENDS: Final = "sends.csv"
+
+
+def show(report: Report, plots: Plots, directory: Path) -> None:
+    """Write the page of a run, and its plots in a form, where they are wanted."""
+    if plots:
+        from varsim.report.plots.plot import write_all
+
+        found = report.shown_on_page().figures
+        write_all([(one.plot, one.subject) for one in found], directory, plots)
+    sheet.write(report, directory)
 
 
 class Saved(NamedTuple):
@@ -44,16 +57,38 @@ def save(
     report: Report | None = None,
     most_spans: int = MOST_SPANS,
     *,
-    plots: bool = True,
+    plots: Plots = "png",
+    rows: bool = True,
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
-    With its report: its page and its plots, too. What else lies in `directory`, such as notes, is
+    With its report: its page and its plots, too; `rows`: updates, spans, steps, evaluations, links
+    and a trace, a row each. What else lies in `directory`, such as notes, is
     kept. Raises NotARunError if it holds no run, OSError if it cannot be written; then, and when
     interrupted, whatever was there before is untouched.
     """
     from varsim.scenario.writing import dump_scenario
 
+    every, counts, notes = (
+        _rows(result, most_spans) if rows else (dict[str, Iterable[str] | bytes](), [], ())
+    )
+    facts = document(result, notes)
+    for run, count in zip(facts["runs"], counts, strict=False):
+        run["rows"] = count
+    files: dict[str, Iterable[str] | bytes] = {
+        "summary.csv": [csv_text(result.report.data)],
+        "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
+        **every,
+    }
+    shows = None if report is None else partial(show, report, plots)
+    put_run(directory, "training", files, facts, shows)
+    return Saved(directory, notes)
+
+
+def _rows(
+    result: Result, most_spans: int
+) -> tuple[dict[str, Iterable[str] | bytes], list[dict[str, int]], tuple[str, ...]]:
+    """The files of rows, how many rows each run has in them, and what was left out."""
     traces = result.traces
     kept = _kept_spans(result, most_spans)
     sendings = [0 if trace.replication else len(trace.send_rows) for trace in traces]
@@ -67,9 +102,8 @@ def save(
         )
     if sum(sends) < sum(sendings):
         notes += (f"sends.csv: the first {sum(sends):,} of {sum(sendings):,} rows",)
-    facts = document(result, notes)
-    for run, trace, spans, sent in zip(facts["runs"], traces, kept, sends, strict=True):
-        run["rows"] = {
+    counts = [
+        {
             "updates": len(trace.gradient_rows),
             "spans": spans,
             "evaluations": len(trace.evaluations),
@@ -77,13 +111,12 @@ def save(
             **({"lives": len(trace.life)} if trace.life is not None else {}),
             **({"sends": sent} if any(sends) else {}),
         }
+        for trace, spans, sent in zip(traces, kept, sends, strict=True)
+    ]
+    spans = [trace.span_rows for trace in traces]
     files: dict[str, Iterable[str] | bytes] = {
-        "summary.csv": [csv_text(result.report.data)],
-        "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
         "updates.csv": _table(COLUMNS["updates"], traces, map(_updates, traces)),
-        "spans.csv": _table(
-            COLUMNS["spans"], traces, map(_spans, [trace.span_rows for trace in traces], kept)
-        ),
+        "spans.csv": _table(COLUMNS["spans"], traces, map(_spans, spans, kept)),
         "evaluations.csv": _table(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
         "steps.csv": _table(COLUMNS["steps"], traces, map(_steps, traces)),
         "links.csv": _table(COLUMNS["links"], traces, map(_links, traces)),
@@ -95,9 +128,7 @@ def save(
     for names in of_sends(traces).values():
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _table(names, traces, map(_spans, rows, sends))
-    page = None if report is None else report.shown_on_page(plots)
-    put_run(directory, "training", files, facts, page)
-    return Saved(directory, notes)
+    return files, counts, notes
 
 
 _Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]

@@ -24,6 +24,8 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
 from varsim.inert import visible
+from varsim.report.plots.looks import ACTIVITIES as ACTIVITIES
+from varsim.report.plots.looks import IN_VAIN as IN_VAIN
 from varsim.report.plots.looks import Look
 from varsim.report.words.memory import too_large
 from varsim.report.words.names import mention, title
@@ -75,21 +77,6 @@ _STYLE: Final = {
     "ytick.color": FAINT,
     "ytick.labelcolor": INK,
 }
-
-
-# What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
-ACTIVITIES: Final = {
-    "compute": Look("#3f90da", ""),
-    "read": Look("#92dadd", "///"),
-    "write": Look("#ffa90e", "\\\\\\"),
-    "queue": Look("#bd1f01", "xxx"),
-    "barrier": Look("#94a4a2", "|||"),
-    "token": Look("#b9ac70", "---"),
-    "lock": Look("#832db6", "+++"),
-    "down": Look("#717581", "//||"),
-}
-# Computing of gradients that are never applied.
-IN_VAIN: Final = Look("#b7d5f2", "xx")
 
 
 class TimeUnit(NamedTuple):
@@ -223,6 +210,18 @@ def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, lis
         gridspec_kw={"height_ratios": list(heights)},
     )
     return figure, list(grid[:, 0])
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure that is laid out as .png or .svg, the same bytes every time."""
+    with style():
+        if path.suffix == ".png":
+            figure.savefig(path, dpi=150, metadata={"Software": None})
+            return
+        text = io.StringIO()
+        nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+        figure.savefig(text, format="svg", metadata=nothing)
+        path.write_text(_portable(text.getvalue()), encoding="utf-8", newline="\n")
 
 
 def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Drawn:

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from varsim.report.plots import curves, links, timeline
+from varsim.report.plots import curves, timeline
 from varsim.report.plots.bars import Bar, bars, cut_bars
 from varsim.report.plots.figure import (
     ACTIVITIES,
@@ -28,6 +28,7 @@ from varsim.report.plots.figure import (
 )
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
+from varsim.report.products.curves import curves as read_curves
 from varsim.report.words.phrases import DOT, digits, plus_minus
 from varsim.strategies import families
 
@@ -273,41 +274,17 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         shows=lambda result: any(one.largest > 0 or one.copies > 0 for one in staleness(result)),
     ),
     Plot(
-        "loss_time",
-        "Loss against time",
+        "loss",
+        "Loss",
         f"Lines: mean over the replications; bands: its 95 % confidence interval. {_LOWER}",
         lambda result: "Loss against time",
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "time")),
         lambda result: curves.legend(result, "time"),
-        shows=lambda result: bool(curves.curves(result, "time")),
+        shows=lambda result: bool(read_curves(result, "time")),
         alone=f"Lines: one run of each strategy, exact or the only replication. {_LOWER}",
         spreads=lambda result: any(
-            bool((one.high > one.low).any()) for one in curves.curves(result, "time")
+            bool((one.high > one.low).any()) for one in read_curves(result, "time")
         ),
-    ),
-    Plot(
-        "loss_updates",
-        "Loss against updates",
-        "The same losses, counted in updates instead of seconds: what an update is worth, "
-        "whatever it costs in time. One that averages more gradients is worth more; one of stale "
-        "gradients less. Straight lines join the measurements.",
-        lambda result: "Loss against updates",
-        lambda result: [3.4],
-        _single(lambda result, axes: curves.draw(result, axes, "global_step")),
-        lambda result: curves.legend(result, "global_step"),
-        shows=lambda result: bool(curves.curves(result, "global_step")),
-    ),
-    Plot(
-        "links",
-        "The network",
-        "The busiest links, and those of the servers; links of one kind within two percent "
-        "points share a row, which shows their mean. 100 % means that the link never rested: near "
-        "that it is the bottleneck.",
-        links.title,
-        lambda result: row_heights([links.said(use.link) for use in links.link_use(result)]),
-        _single(links.draw),
-        links.legend,
-        shows=links.shows,
     ),
 )

@@ -105,3 +105,27 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
             DASHES[1 + varied % (len(DASHES) - 1) if variant else 0],
         )
     return found
+
+
+# What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
+
+
+# What workers do: greys for computing, warm colours for what keeps them from it; hues are for
+# strategies alone. On a page, light and dark.
+PHASES: Final = {
+    "compute": ("#4a4f57", "#9aa3af"),
+    "read": ("#f0b37c", "#a8703c"),
+    "write": ("#d9822b", "#c8752a"),
+    "queue": ("#a8561c", "#e0a06a"),
+    "barrier": ("#e7c34c", "#b9962e"),
+    "token": ("#f2dc94", "#8f7a35"),
+    "lock": ("#b8961e", "#e0c869"),
+    "down": ("#cfd4da", "#3d454f"),
+}
+_HATCHES: Final = ("", "///", "\\\\\\", "xxx", "|||", "---", "+++", "//||")
+ACTIVITIES: Final = {
+    name: Look(light, hatch)
+    for (name, (light, _)), hatch in zip(PHASES.items(), _HATCHES, strict=True)
+}
+# Computing of gradients that are never applied.
+IN_VAIN: Final = Look("#b9bec6", "xx")

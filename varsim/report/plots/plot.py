@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from varsim.report.plots.figure import Drawn, arrange, panels, save, style
+from varsim.report.plots.figure import Drawn, arrange, panels, save, style, write_figure
 
 R = TypeVar("R")
 
@@ -31,6 +31,15 @@ class Plot(NamedTuple, Generic[R]):
     def reads(self, result: R) -> str:
         """How to read it."""
         return self.alone if self.alone and not self.spreads(result) else self.caption
+
+
+def write_all(
+    plots: Sequence[tuple[Plot[Any], Any]], directory: Path, form: Literal["png", "svg"] = "png"
+) -> None:
+    """Write plots of results, each as one file."""
+    for plot, result in plots:
+        figure, _ = drawn(plot, result)
+        write_figure(figure, directory / f"{plot.name}.{form}")
 
 
 def draw_all(plots: Sequence[tuple[Plot[Any], Any]], directory: Path) -> dict[str, Drawn]:

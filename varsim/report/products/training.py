@@ -6,10 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.products import failures
+from varsim.report.products.details import charts, details
 from varsim.report.products.facts import document
 from varsim.report.products.remarks import Remarks, rate, shared_rate
-from varsim.report.told import Cell, Column, Data, Note, Number, Report, Source, Table, Value
-from varsim.report.wording import headline, most_time, names, shown
+from varsim.report.told import (
+    Cell,
+    Column,
+    Data,
+    Note,
+    Number,
+    Report,
+    Shares,
+    Source,
+    Table,
+    Value,
+)
+from varsim.report.wording import headline, names, shown
 from varsim.report.words.targets import said as target_said
 from varsim.report.words.work import longer
 from varsim.study import measure
@@ -17,7 +29,7 @@ from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import KEPT
 from varsim.study.measure import ACTIVITIES, NANOSECONDS
 from varsim.study.statistics import interval, ratio
-from varsim.study.tables import COLUMNS, ages_by
+from varsim.study.tables import COLUMNS, ages_by, of_sends
 from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, verdict
 
 if TYPE_CHECKING:
@@ -29,7 +41,8 @@ _NOTHING: Final = 0.0005  # a share that is told as none
 
 def report(result: "Result") -> Report:
     """What there is to tell of a result."""
-    from varsim.report.training import FILES, page
+    from varsim.report.player import content
+    from varsim.report.training import FILES, OF_FAILURES, OF_SENDS, page
     from varsim.scenario.writing import dump_scenario
 
     found = _Telling(result)
@@ -50,10 +63,16 @@ def report(result: "Result") -> Report:
         source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
         families={found.named[one.label]: one.family for one in scenario.strategies},
-        files=FILES,
+        files=FILES
+        | (OF_FAILURES if scenario.failures is not None else {})
+        | (OF_SENDS if of_sends(result.traces) else {}),
         data=Data(list(COLUMNS["summary"]), result.summary_rows),
         facts=partial(document, result),
         page=partial(page, result),
+        played=partial(content, result),
+        meanings={name: about.description for name, about in result.metrics.items()},
+        charts=tuple(charts(result, found.named)),
+        details=tuple(details(result, found.named)),
     )
 
 
@@ -308,7 +327,23 @@ class _Telling:
         return Number(math.fsum(shares) / len(shares), unit="share")
 
     def _time(self, name: str) -> Cell:
-        return most_time({a: self.result.estimate(name, f"share_{a}").mean for a in ACTIVITIES})
+        """Where the workers' time went; computing in vain on its own."""
+        of = {a: self.result.estimate(name, f"share_{a}").mean for a in ACTIVITIES}
+        pairs = zip(
+            self.result.values(name, "wasted_compute"),
+            self.result.values(name, "share_compute"),
+            strict=True,
+        )
+        vain = math.fsum(part * share for part, share in pairs if part > 0)
+        vain /= self.result.replications
+        parts = {
+            "compute": of["compute"] - vain,
+            "vain": vain,
+            "wait": of["barrier"] + of["token"] + of["lock"],
+            "network": of["read"] + of["write"] + of["queue"],
+            "down": of["down"],
+        }
+        return Shares(tuple((part, share) for part, share in parts.items() if share > 0))
 
     def _costs(self) -> Iterator[Column]:
         prices = self.scenario.prices

@@ -4,8 +4,8 @@
 (() => {
   const root = document.getElementById("player");
   const data = JSON.parse(document.getElementById("player-data").textContent);
-  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, AXIS = 22;
-  const WAITS = ["barrier", "token", "lock", "queue"], NETWORK = ["write", "read", "queue"];
+  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, AXIS = 22;
+  const WAITS = ["barrier", "token", "lock", "queue"];
 
   // Of a sorted list the first index at which a test holds.
   const first = (list, test) => {
@@ -25,16 +25,6 @@
     const stale = g.ended_step - g.read_step;
     return g.outcome.replace("partly", "partly applied") + (g.ended_step < 0 ? "" : `, ${stale ? `${count(stale, "update")} stale` : "not stale"}`);
   };
-  // How many of these stretches there are at a time, from each change on.
-  const tally = (stretches) => {
-    const changes = new Map([[0, 0]]);
-    for (const { start, end } of stretches) {
-      for (const [at, by] of [[start, 1], [end, -1]]) changes.set(at, (changes.get(at) || 0) + by);
-    }
-    let sum = 0;
-    return [...changes].sort((a, b) => a[0] - b[0]).map(([at, by]) => [at, (sum += by)]);
-  };
-
   const named = (ranks) => {
     const runs = [];
     for (const rank of [...new Set(ranks)].sort((a, b) => a - b)) {
@@ -104,53 +94,41 @@
     for (const { rank, phase, start } of used) if (phase.name === "write") add(start, `${phase.said}, begun by %`, rank);
     one.updates.forEach((at, index) => add(at, `global_step rises to ${index + 1}`));
     one.moments.sort((a, b) => a.at - b.at);
-    // Strips below the workers: of the network a stair upon a stair, for each of its uses.
-    const stale = one.gradients.filter(({ outcome }) => ["applied", "partly"].includes(outcome)).map((g) => [g.ended, g.ended_step - g.read_step]);
-    const held = one.gradients.filter(({ arrived, ended }) => arrived >= 0 && arrived < ended).map((g) => ({ start: g.arrived, end: g.ended }));
-    const strips = {
-      links: NETWORK.map((_, i) => tally(used.filter(({ use }) => NETWORK.slice(0, i + 1).includes(use)))),
-      held: [tally(held)],
-      stale: [stale.sort((a, b) => a[0] - b[0])],
-    };
-    one.strips = Object.entries(strips).map(([name, lists]) => ({ name, lists, high: Math.max(...lists.at(-1).map(([, value]) => value), 0) })).filter(({ high }) => high);
     one.pitch = sends.length ? ROW + LANE : ROW;
     one.rows = one.workers.length * one.pitch;
   }
-  // All strategies on one scale; of the network that of all workers.
-  const highest = {};
-  for (const { strips, workers } of data.strategies) {
-    for (const { name, high } of strips) highest[name] = Math.max(highest[name] || 0, high, name === "links" ? workers.length : 0);
-  }
-
   // The page around the canvas; a button does what its key does.
-  const [bar, key, canvas, story] = root.children, buttons = bar.querySelectorAll("button"), legend = bar.lastElementChild;
+  const [bar, key, box, story] = root.children, canvas = box.firstElementChild, buttons = bar.querySelectorAll("button"), legend = bar.lastElementChild;
   for (const button of buttons) on(button, "click", () => { KEYS[button.dataset.key](); canvas.focus(); });
   data.strategies.forEach((one, index) => {
     const label = make("label", legend);
-    const box = make("input", label, { type: "checkbox", checked: "" });
+    const tick = make("input", label, { type: "checkbox" });
+    one.hidden = data.open ? !data.open.includes(one.name) : false;
+    tick.checked = !one.hidden;
     one.dot = make("span", label, { class: `dot c${index}` });
     if (lossesOf(one).length > 1) label.insertAdjacentHTML("beforeend", `<svg><path d="M0,4H28" stroke-width="2" stroke-dasharray="${one.dash}"/></svg>`); // its curve
     label.append(one.name);
-    on(box, "change", () => {
-      one.hidden = !box.checked;
+    on(tick, "change", () => {
+      one.hidden = !tick.checked;
       layout();
     });
   });
-  for (const { name, said, color } of data.phases.filter(({ seen }) => seen)) {
+  const dots = {};
+  for (const { name, said } of data.phases.filter(({ seen }) => seen)) {
     const entry = make("span", key, { title: said });
-    make("span", entry, { class: "dot" }).style.background = color;
+    dots[name] = make("span", entry, { class: `dot p-${name}` });
     entry.append(name);
   }
-  for (const said of [...data.marks, ...Object.keys(highest).map((name) => `${name}: ${data.strips[name][0]}`)]) make("span", key, {}, said);
+  for (const said of data.marks) make("span", key, {}, said);
   if (data.cut) make("p", root, { class: "caption" }, data.cut);
   const paint = canvas.getContext("2d");
   const colors = {}, fills = {};
   let width = 0, height = 0, places = [];
 
   // Colour never stands alone: what is not computing is hatched, each in its way.
-  for (const { name, color, hatch } of data.phases) {
+  const hatched = () => { for (const { name, hatch } of data.phases.filter(({ seen }) => seen)) {
     const tile = new OffscreenCanvas(12, 12), pen = tile.getContext("2d");
-    pen.fillStyle = color;
+    pen.fillStyle = getComputedStyle(dots[name]).backgroundColor;
     pen.fillRect(0, 0, 12, 12);
     pen.strokeStyle = "rgb(255 255 255 / 0.7)";
     pen.lineWidth = 2;
@@ -164,7 +142,7 @@
     pen.stroke();
     fills[name] = paint.createPattern(tile, "repeat");
     fills[name].setTransform(new DOMMatrix([0.5, 0, 0, 0.5, 0, 0]));
-  }
+  } };
 
   const shown = () => data.strategies.filter(({ hidden }) => !hidden);
   const x = (at) => LEFT + ((at - view.from) / (view.to - view.from)) * (width - LEFT - RIGHT);
@@ -175,6 +153,7 @@
     const style = getComputedStyle(document.documentElement);
     for (const name of ["ink", "faint", "line", "paper", "accent"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
     for (const one of data.strategies) one.color = one.dot.parentNode.style.stroke = getComputedStyle(one.dot).backgroundColor;
+    hatched();
     width = Math.max(root.clientWidth, 280);
     places = [];
     height = AXIS;
@@ -182,7 +161,7 @@
       places.push({ ...place, top: height + HEAD });
       height += HEAD + high + GAP;
     };
-    for (const one of shown()) put({ one }, one.strips.reduce((sum, each) => sum + STRIP + 4, one.rows));
+    for (const one of shown()) put({ one }, one.rows);
     const of = shown().filter((one) => lossesOf(one).length > 1), all = of.flatMap(lossesOf).sort((a, b) => a - b);
     if (all.length) put({ of, high: all.at(-1), low: all[0] }, CURVE);
     const ratio = devicePixelRatio || 1;
@@ -268,23 +247,22 @@
     one.workers.forEach(({ rank }, row) => {
       if (one.workers.length <= 16 || row % 2 === 0) write(rank, LEFT - 6, top + row * one.pitch + ROW / 2, "right");
     });
-    let base = bottom;
-    for (const each of one.strips) strip(one, each, (base += STRIP + 4) - STRIP);
+    if (view.playing) reveal(one, top, bottom);
   }
 
-  // How many there are of something over time, as steps that can be seen however short; how stale each gradient was, as dots.
-  function strip(one, { name, lists }, top) {
-    const base = top + STRIP, y = (value) => base - (value / highest[name]) * STRIP;
-    write(name, LEFT - 6, top + STRIP / 2, "right");
-    write(valueAt(lists.at(-1), view.cursor) ?? "", width, top + STRIP / 2, "right");
-    clipped(top, base, () => {
-      lists.forEach((_, i) => {
-        const points = inView(lists.at(-1 - i)), color = name === "links" ? fills[NETWORK.at(-1 - i)] : one.color;
-        if (name !== "stale") fill(color, [[x(points[0][0]), base], ...points.flatMap(([at, value], j) => [[x(at), y(points[j && j - 1][1])], [x(at), y(value)]]), [width, y(points.at(-1)[1])], [width, base]], 0.6);
-        else for (const [at, value] of points) fill(color, [[-1.5, -1.5], [1.5, -1.5], [1.5, 1.5], [-1.5, 1.5]].map(([a, b]) => [x(at) + a, y(value) + b]));
-      });
-      stroke(colors.line, 1, [[LEFT, base], [width, base]]);
-    });
+  // What plays is seen as it happens: the future is covered, and gradients rise to the model while they are on their way.
+  function reveal(one, top, bottom) {
+    const now = clamp(x(view.cursor), LEFT, width - RIGHT);
+    paint.fillStyle = colors.paper;
+    paint.fillRect(now, top - 5, width - RIGHT - now, bottom - top + 6);
+    for (const g of one.gradients) {
+      if (g.computed > view.cursor || g.computed < 0) continue;
+      const until = g.arrived >= 0 ? Math.max(g.arrived, g.computed + 1) : data.end, way = (view.cursor - g.computed) / (until - g.computed);
+      const row = one.workers.findIndex(({ rank }) => rank === g.worker);
+      if (way > 1 || row < 0) continue;
+      const from = top + (row + 0.5) * one.pitch, y = from + (top - 12 - from) * way;
+      fill(one.color, [...Array(12)].map((_, i) => [now + 10 + 4 * Math.cos(i * Math.PI / 6), y + 4 * Math.sin(i * Math.PI / 6)]));
+    }
   }
 
   function heading(name, color, top, remark) {
@@ -398,13 +376,12 @@
     [["begun", "was begun"], ["computed", "computed"], ["arrived", "had arrived"]].map(([name, said]) => (g[name] >= 0 ? `, ${said} at ${time(g[name])}` : "")).join("") +
     (g.outcome === "pending" ? ", and is on its way when the run ends." : `, and at ${time(g.ended)} was ${fate(g)}.`);
 
-  // What is under the pointer: a span of a worker, what it sends beside that, a strip, or nothing.
+  // What is under the pointer: a span of a worker, what it sends beside that, or nothing.
   function under({ offsetX, offsetY }) {
     const place = places.findLast(({ top }) => offsetY >= top);
     if (!place?.one || offsetX < LEFT || offsetX > width - RIGHT) return null;
     const { one, top } = place;
-    let below = offsetY - top - one.rows;
-    if (below >= 0) return { one, strip: one.strips.find((each) => (below -= STRIP + 4) < 0) };
+    if (offsetY >= top + one.rows) return null;
     const row = Math.floor((offsetY - top) / one.pitch), { spans, sends } = one.workers[row];
     const list = offsetY - top - row * one.pitch < ROW ? spans : sends, moment = at(offsetX);
     const span = list[first(list, ({ end }) => end > moment)];
@@ -414,11 +391,7 @@
   function hover(event) {
     const found = under(event);
     const place = { left: event.clientX + 14, bottom: event.clientY + 10 };
-    if (found?.strip) {
-      const { name, lists } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
-      tell(values.map((value, i) => `${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
-    }
-    if (!found?.span) { if (!found?.strip) hush(); return; }
+    if (!found?.span) { hush(); return; }
     const { one, span, gradient } = found;
     const { rank, iteration, phase, start, end } = span;
     const lines = [`worker ${rank}, iteration ${iteration}: ${phase.said}`, `${time(start)} to ${time(end)} (${time(end - start, 4)})`];

@@ -1,0 +1,78 @@
+"""What a page shows of a run below its answer: curves of the loss, all numbers, the links."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from varsim.report.parts import MOST_LINKS, by_use
+from varsim.report.products.curves import Against, curves
+from varsim.report.told import Cell, Chart, Column, Number, Table
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+_ROW: Final = ("who", "x", "mean", "low", "high")
+
+
+def charts(result: "Result", named: dict[str, str]) -> Iterator[Chart]:
+    """Loss against time and against updates."""
+    views: dict[Against, str] = {"time": "time (s)", "global_step": "updates"}
+    for by, x in views.items():
+        found = curves(result, by)
+        rows = [
+            (named[one.strategy], *row)
+            for one in found
+            for row in zip(one.x, one.mean, one.low, one.high, strict=True)
+        ]
+        if rows:
+            columns = dict(
+                zip(("who", "x", "mean", "low", "high"), zip(*rows, strict=True), strict=True)
+            )
+            yield Chart("loss", "lines", columns, x, "loss", "who", result.target_loss)
+
+
+def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
+    """Every metric that exists in some strategy; what the busiest links carried."""
+    there = {
+        metric: about
+        for metric, about in result.metrics.items()
+        if any(result.estimate(name, metric).replications for name in result.strategies)
+    }
+    units = {"fraction": "share", "bytes": "B", "s": "s"}
+    yield Table(
+        tuple(there),
+        tuple(
+            Column(
+                name,
+                named[name],
+                tuple(
+                    Number.of(result.estimate(name, metric), units.get(about.unit, ""))
+                    for metric, about in there.items()
+                ),
+            )
+            for name in result.strategies
+        ),
+        tuple(about.description for about in there.values()),
+        f"All numbers: {len(there)} measures of every strategy",
+    )
+    if result.carried:
+        order = by_use(result.carried)
+        servers = [link for link in order if link.startswith("ps ")][: MOST_LINKS // 2]
+        chosen = sorted(dict.fromkeys([*servers, *order][:MOST_LINKS]), key=order.index)
+        yield Table(
+            tuple(chosen),
+            tuple(
+                Column(
+                    name,
+                    named[name],
+                    tuple(_use(result, link, name) for link in chosen),
+                )
+                for name in result.strategies
+            ),
+            corner=f"Links: share of what each could carry, {len(chosen)} of {len(order)}",
+        )
+
+
+def _use(result: "Result", link: str, name: str) -> Cell:
+    """What a link carried in a strategy, as a share of what it could."""
+    found = result.carried[link].get(name)
+    return Number(found.utilization, unit="share") if found and found.utilization >= 0 else "-"
