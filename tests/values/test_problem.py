@@ -370,47 +370,6 @@ def test_hidden_belongs_to_the_network_and_is_shown_when_resolved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "setting", "one", "other"),
-    [
-        ("quadratic", "dimension", 5, 6),
-        ("quadratic", "condition_number", 10.0, 20.0),
-        ("quadratic", "noise", 0.0, 1.0),
-        ("quadratic", "distance", 1.0, 2.0),
-        ("linear_regression", "features", 5, 6),
-        ("linear_regression", "examples", 100, 200),
-        ("linear_regression", "noise", 0.0, 1.0),
-        ("embedding", "users", 5, 6),
-        ("embedding", "items", 5, 6),
-        ("embedding", "dimension", 2, 3),
-        ("embedding", "ratings", 100, 200),
-        ("embedding", "skew", 0.5, 1.0),
-        ("embedding", "noise", 0.0, 1.0),
-        ("digits", "model", "softmax", "mlp"),
-        ("digits", "hidden", 5, 6),
-    ],
-)
-def test_every_setting_changes_the_gradients(kind: str, setting: str, one: Any, other: Any) -> None:
-    def gradients(choice: Any) -> list[list[bytes]]:
-        base = {"model": "mlp"} if setting == "hidden" else {}
-        problem = ADAPTER.validate_python({"kind": kind, **base, setting: choice})
-        task = problem.task(1, 0)
-        return bits(task.gradients(task.initial(), task.batches(0, 0, 4)))
-
-    assert gradients(one) != gradients(other)
-
-
-def test_every_setting_is_tried_above() -> None:
-    tried = test_every_setting_changes_the_gradients.pytestmark[0].args[1]
-    expected = {
-        (kind, setting)
-        for kind in WITH_VALUES
-        for setting in PROBLEMS[kind].model_fields
-        if setting != "kind"
-    }
-    assert {(kind, setting) for kind, setting, *_ in tried} == expected
-
-
-@pytest.mark.parametrize(
     "wrong",
     [
         {"kind": "quadratic", "dimension": 0},
