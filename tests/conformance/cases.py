@@ -1,11 +1,10 @@
-"""Recorded cases: how they are read, and which of them varsim cannot replay yet."""
+"""Recorded cases: how they are read, and what of them varsim does not follow."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.conformance.files import KINDS, files, of_between, of_training
+from tests.conformance.files import BETWEEN, KINDS, files, gone, of_between, of_training
 
 DATA: Final = (Path(__file__).parent / "data").resolve()
 
@@ -31,19 +30,19 @@ class Case(NamedTuple):
         return kind
 
 
-def cases(folder: Path) -> list[Case]:
-    """All cases of the kinds that are replayed in a folder and below it; others: `left_out`."""
+def cases(folder: Path, between: bool = False) -> list[Case]:
+    """All cases of the kinds that are replayed in a folder and below it; others: `left_out`.
+
+    Those of strategies in `between`, or of TensorFlow's own.
+    """
     return [
         Case(path.stem, record)
         for path, content in files(folder).items()
-        if of_training(content) and not of_between(content)
+        if of_training(content) and of_between(content) == between
         for record in content["cases"]
-        if record["kind"] in KINDS
+        if record["kind"] in (BETWEEN if between else KINDS) and not (between and gone(record))
     ]
 
-
-# What varsim cannot express yet. A case is counted under the first reason that holds.
-NOT_YET: Final[dict[str, Callable[[Record], bool]]] = {}
 
 # Quirks that varsim leaves out, each with what is therefore not compared; all else is.
 # varsim's Adam counts the updates when it applies one, TensorFlow's when the worker reads.
@@ -62,16 +61,6 @@ NO_COUNTERPART: Final[Mapping[tuple[str, str], str]] = {
     ("hook", "before apply_gradients"): _AT_ONCE,
     ("get_init_tokens_op", "before apply_gradients"): _AT_ONCE,
 }
-
-
-def why_not(case: Case) -> str | None:
-    """The reason why a case cannot be replayed yet; None if it can."""
-    return next((reason for reason, holds in NOT_YET.items() if holds(case.record)), None)
-
-
-def not_yet(all_cases: Iterable[Case]) -> dict[str, int]:
-    """How many cases cannot be replayed yet, by reason."""
-    return dict(Counter(reason for case in all_cases if (reason := why_not(case)) is not None))
 
 
 def not_compared(case: Record) -> frozenset[str]:
@@ -122,14 +111,10 @@ def told(
 
 
 def summary(all_cases: Iterable[Case]) -> str:
-    """What is replayed and what is not, in one line."""
+    """How many cases there are, and what of them is not compared, in one line."""
     listed = list(all_cases)
-    missing = not_yet(listed)
-    left = sum(missing.values())
-    partly = sum(why_not(case) is None and bool(not_compared(case.record)) for case in listed)
-    reasons = ", ".join(f"{reason} {missing[reason]}" for reason in NOT_YET if reason in missing)
+    partly = sum(bool(not_compared(case.record)) for case in listed)
     return (
-        f"recorded cases: {len(listed) - left} of {len(listed)} can be replayed "
-        f"({partly} without the values of variables, {len(calls_left_out(listed))} calls have no "
-        f"counterpart); not yet replayed: {left}" + (f" ({reasons})" if reasons else "")
+        f"recorded cases: {len(listed)} ({partly} without the values of variables, "
+        f"{len(calls_left_out(listed))} calls have no counterpart)"
     )

@@ -1,10 +1,10 @@
-"""One test for every recorded case that can be replayed, one line about those that cannot."""
+"""One test for every recorded case of training, and a line about what is not as recorded."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.cases import DATA, cases, quirks, summary, why_not
+from tests.conformance.cases import DATA, cases, quirks, summary
 from tests.conformance.files import left_out
 
 LONGEST = 300
@@ -34,9 +34,10 @@ def ours(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
-        found = [case for case in cases(folder(metafunc.config)) if why_not(case) is None]
-        metafunc.parametrize("case", found, ids=[case.name for case in found])
+    for name, between in (("case", False), ("between", True)):
+        if name in metafunc.fixturenames:
+            found = cases(folder(metafunc.config), between)
+            metafunc.parametrize(name, found, ids=[case.name for case in found])
 
 
 def pytest_terminal_summary(

@@ -6,7 +6,7 @@ processes of the strategies themselves.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 import numpy as np
 from simpy.events import Event
@@ -22,7 +22,7 @@ from varsim.cluster.topology import Star
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Value
 from varsim.values.gradient_form import IndexedSlices
-from varsim.values.optimizer import Optimizer
+from varsim.values.optimizer import OPTIMIZERS, Optimizer
 from varsim.values.task import (
     BLOCK,
     Batches,
@@ -46,8 +46,43 @@ class Script(NamedTuple):
     gradients: Mapping[tuple[int, int], tuple[Value, ...]]
 
 
-class ScriptedProblem(Problem):
-    """A problem whose gradients are looked up; `Workload` takes it where nothing is validated."""
+class GivenProblem(Problem):
+    """A problem whose gradients are recorded; `Workload` takes it where nothing is validated."""
+
+    def flops_per_example(self) -> float:
+        return 1.0
+
+
+class GivenTask(Task):
+    """A batch says only whose it is and of which iteration."""
+
+    has_values: ClassVar[bool] = True
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        return np.array([(worker, block * BLOCK + row) for row in range(BLOCK)])
+
+    def loss(self, parameters: Parameters) -> float:
+        return float("nan")
+
+
+_OPTIMIZER_KEYS: Final = {
+    "name": "kind",
+    "lr": "learning_rate",
+    "b1": "beta1",
+    "b2": "beta2",
+}
+
+
+def optimizer(settings: Mapping[str, Any]) -> Optimizer:
+    """The optimizer of a case as a scenario would describe it."""
+    own = {_OPTIMIZER_KEYS.get(key, key): value for key, value in settings.items()}
+    if own.get("form") == "tensorflow":
+        del own["form"]
+    return OPTIMIZERS[own["kind"]].model_validate(own)
+
+
+class ScriptedProblem(GivenProblem):
+    """A problem whose gradients are looked up."""
 
     script: Any
 
@@ -55,17 +90,12 @@ class ScriptedProblem(Problem):
         specs: tuple[VariableSpec, ...] = self.script.variables
         return specs
 
-    def flops_per_example(self) -> float:
-        return 1.0
-
     def task(self, seed: int, replication: int) -> "ScriptedTask":
         return ScriptedTask(self.script)
 
 
-class ScriptedTask(Task):
-    """A batch says only whose it is and of which iteration."""
-
-    has_values: ClassVar[bool] = True
+class ScriptedTask(GivenTask):
+    """Gradients as they were pushed."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -73,18 +103,12 @@ class ScriptedTask(Task):
     def initial(self) -> Parameters:
         return self._script.initial
 
-    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
-        return np.array([(worker, block * BLOCK + row) for row in range(BLOCK)])
-
     def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
         rows = [self._script.gradients[worker, iteration] for worker, iteration in batches.tolist()]
         return tuple(
             list(parts) if isinstance(parts[0], IndexedSlices) else np.stack(parts)
             for parts in zip(*rows, strict=True)
         )
-
-    def loss(self, parameters: Parameters) -> float:
-        return float("nan")
 
 
 class Sending:

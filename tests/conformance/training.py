@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.cases import Record, not_compared
 from tests.conformance.comparison import assert_close
-from tests.conformance.scripted import ScriptedJob, cluster, script
+from tests.conformance.scripted import ScriptedJob, cluster, optimizer, script
 from tests.seams import GradientRow
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import TokenQueue
@@ -17,7 +17,7 @@ from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.accumulator import GradientAccumulator
 from varsim.values.gradient import Gradient
-from varsim.values.optimizer import OPTIMIZERS, MovingAverages, Optimizer, State
+from varsim.values.optimizer import MovingAverages, State
 
 
 def replay(case: Record) -> None:
@@ -57,12 +57,6 @@ def strategy(kind: str, config: Mapping[str, Any]) -> Strategy:
             "variable_averages": averages,
         }
     )
-
-
-def optimizer(settings: Mapping[str, Any]) -> Optimizer:
-    """The optimizer as a scenario would describe it."""
-    own = {("kind" if key == "name" else key): value for key, value in settings.items()}
-    return OPTIMIZERS[own["kind"]].model_validate(own)
 
 
 class Training:

@@ -8,7 +8,8 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.building import MS, gradient_rows
-from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.conformance.cases import Record
+from tests.conformance.in_between.recorded import Replay, blocked
 from tests.seams import Trace
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity

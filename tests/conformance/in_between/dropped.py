@@ -3,8 +3,9 @@
 import numpy as np
 
 from tests.building import MS, gradient_rows
+from tests.conformance.cases import Record
 from tests.conformance.in_between.averaged import run_noting_reads
-from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.conformance.in_between.recorded import Replay, blocked
 from tests.seams import Outcome
 from varsim.strategies.on_write import OnWrite
 

@@ -4,8 +4,9 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.building import MS, gradient_rows
+from tests.conformance.cases import Record
 from tests.conformance.comparison import assert_close
-from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.conformance.in_between.recorded import Replay, blocked
 from varsim.cluster.clock import Activity
 from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.worker import Worker

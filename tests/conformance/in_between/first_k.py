@@ -3,8 +3,9 @@
 from typing import Any
 
 from tests.building import DROPPED, MS, PENDING, gradient_rows
+from tests.conformance.cases import Record
 from tests.conformance.comparison import assert_close
-from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.conformance.in_between.recorded import Replay, blocked
 from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_async import KAsync

@@ -8,9 +8,10 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.building import MS, gradient_rows
+from tests.conformance.cases import Record
 from tests.conformance.comparison import assert_close
 from tests.conformance.in_between.averaged import run_noting_reads
-from tests.conformance.in_between.recorded import Record, Replay, blocked
+from tests.conformance.in_between.recorded import Replay, blocked
 from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas

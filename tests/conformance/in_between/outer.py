@@ -8,12 +8,14 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.building import MS
+from tests.conformance.cases import Record
 from tests.conformance.in_between.averaged import (
     blocked_after,
     computed_by_worker,
     run_noting_reads,
 )
-from tests.conformance.in_between.recorded import Record, Replay, optimizer
+from tests.conformance.in_between.recorded import Replay
+from tests.conformance.scripted import optimizer
 from varsim.cluster.clock import Activity
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.outer import OuterReplicas

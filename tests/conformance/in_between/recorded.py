@@ -5,14 +5,13 @@ after every update, and what processes hold.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from tests.building import MS, NO_TIME
-from tests.conformance.files import files, of_between
+from tests.conformance.cases import Record
+from tests.conformance.scripted import GivenProblem, GivenTask, optimizer
 from tests.seams import Phase, Trace
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
@@ -20,54 +19,18 @@ from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.stop import Stop
 from varsim.strategies import Strategy
-from varsim.values.optimizer import OPTIMIZERS, Optimizer
 from varsim.values.task import (
-    BLOCK,
     Batches,
     Parameters,
-    Problem,
     StackedGradients,
-    Task,
     VariableSpec,
 )
 from varsim.values.workload import Workload
 
-# One JSON object of a case file, as written there.
-Record = Mapping[str, Any]
-
-_OPTIMIZER_KEYS: Final = {
-    "name": "kind",
-    "lr": "learning_rate",
-    "b1": "beta1",
-    "b2": "beta2",
-}
 _WAITING: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK)
 
 
-class Case(NamedTuple):
-    """One recorded case and the file it stands in."""
-
-    file: str
-    record: Record
-
-    @property
-    def name(self) -> str:
-        """What the case is called in a test report."""
-        return f"{self.file}-{self.record['id']}"
-
-
-@cache
-def cases(folder: Path) -> list[Case]:
-    """All cases of the family in a folder and below it."""
-    return [
-        Case(path.stem, record)
-        for path, content in files(folder).items()
-        if of_between(content)
-        for record in content["cases"]
-    ]
-
-
-class RecordedProblem(Problem):
+class RecordedProblem(GivenProblem):
     """Gradients by formula or table; `parts` are the elements of x that each variable holds."""
 
     record: Any
@@ -79,17 +42,12 @@ class RecordedProblem(Problem):
             VariableSpec(name, (len(part),)) for name, part in zip(names, self.parts, strict=True)
         )
 
-    def flops_per_example(self) -> float:
-        return 1.0
-
     def task(self, seed: int, replication: int) -> "RecordedTask":
         return RecordedTask(self.record, self.parts)
 
 
-class RecordedTask(Task):
-    """A batch says only whose it is and of which iteration."""
-
-    has_values: ClassVar[bool] = True
+class RecordedTask(GivenTask):
+    """Gradients of what was read, variable by variable."""
 
     def __init__(self, record: Record, parts: Sequence[Sequence[int]]) -> None:
         self._record, self._parts = record, parts
@@ -98,9 +56,6 @@ class RecordedTask(Task):
         initial = self._record.get("initial", [0.0])
         first = initial[0] if isinstance(initial[0], list) else initial
         return self._cut(np.array(first, dtype=np.float64))
-
-    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
-        return np.array([(worker, block * BLOCK + row) for row in range(BLOCK)])
 
     def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
         rows = batches.tolist()
@@ -135,19 +90,8 @@ class RecordedTask(Task):
             found[..., list(part)] = values
         return found
 
-    def loss(self, parameters: Parameters) -> float:
-        return float("nan")
-
     def _cut(self, x: Any) -> Parameters:
         return tuple(x[list(part)] for part in self._parts)
-
-
-def optimizer(settings: Mapping[str, Any]) -> Optimizer:
-    """The optimizer of a case as a scenario would describe it."""
-    own = {_OPTIMIZER_KEYS.get(key, key): value for key, value in settings.items()}
-    if own.get("form") == "tensorflow":
-        del own["form"]
-    return OPTIMIZERS[own["kind"]].model_validate(own)
 
 
 class Replay:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from tests.conformance.cases import Case, Record
 from tests.conformance.files import BETWEEN
 from tests.conformance.in_between.averaged import local_sgd
 from tests.conformance.in_between.bounded import ssp
@@ -11,7 +12,6 @@ from tests.conformance.in_between.elastic import easgd
 from tests.conformance.in_between.first_k import asynchronous, k_family
 from tests.conformance.in_between.gossiping import gossip, sgp
 from tests.conformance.in_between.outer import diloco, diloco_recovery
-from tests.conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
