@@ -190,6 +190,5 @@ def _cut(end: int, whole: int) -> str:
         return ""
     return (
         f"The page holds the first {end / 1e9:.4g} s of {whole / 1e9:.4g} s of the first "
-        "replication. All of it is in spans.csv and updates.csv, and in trace.json.gz for a trace "
-        "viewer."
+        "replication; --rows writes all of it, as tables and for a trace viewer."
     )
