@@ -17,7 +17,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.link import Route
 from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.trace import Span
-from varsim.cluster.transport import Network, nothing
+from varsim.cluster.transport import Network
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload
@@ -88,30 +88,6 @@ class Outbox:
         self._line.popleft()
         if self._line:
             self._begin()
-
-
-class Connection:
-    """Connection of two hosts: each message goes on the links once the one before has passed.
-
-    Not `in_order` they are handed over at once, for links that keep them in line themselves.
-    """
-
-    def __init__(self, network: Network, route: Route, *, in_order: bool = True) -> None:
-        self._network = network
-        self._route = route
-        self._in_order = in_order
-        self._outbox = Outbox(network)
-
-    def send(self, size: float, arrived: Callable[[], None]) -> None:
-        """So many bytes are there to be sent; `arrived()` when they are at the other host."""
-        if self._in_order:
-            self._outbox.send(self._route, size, arrived)
-        else:
-            self._network.pass_on(self._route, size, nothing, arrived)
-
-    def close(self) -> None:
-        """What is in line is not sent any more."""
-        self._outbox.close()
 
 
 class AllReduce(GradientExchange[Sequence[Gradient]]):

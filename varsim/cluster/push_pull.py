@@ -1,14 +1,14 @@
 """All-reduce by parameter servers: push, sum and pull, part by part."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, groupby
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import Connection, GradientExchange
+from varsim.cluster.exchange import GradientExchange, Outbox
 from varsim.cluster.job import Job
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology import Place
@@ -68,14 +68,17 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
             begun, now = self._moments[rank][0], self._clock.time
             self._job.recorder.sent(Span(rank, Phase.WRITE, begun, now, worker.iteration))
 
-    def _connection(self, source: Place, target: Place) -> Connection:
-        return Connection(self._network, self._network.route(source, target))
+    def _connection(
+        self, source: Place, target: Place
+    ) -> Callable[[float, Callable[[], None]], None]:
+        """A connection on which each message goes once the one before has passed."""
+        return partial(Outbox(self._network).send, self._network.route(source, target))
 
     def _push(self, rank: int, group: list[int]) -> None:
         """These parts of a worker's gradient are ready."""
         for number in group:
             server, size, _ = self._pieces[number]
-            self._up[rank][server].send(size, partial(self._come, number))
+            self._up[rank][server](size, partial(self._come, number))
 
     def _come(self, number: int) -> None:
         """A part of some worker is at its server."""
@@ -95,7 +98,7 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
         self._summed[number] = 0
         server, size, _ = self._pieces[number]
         for rank, connection in enumerate(self._down[server]):
-            connection.send(size, self._sums[rank].count)
+            connection(size, self._sums[rank].count)
 
     def __str__(self) -> str:
         return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"

@@ -5,13 +5,13 @@ from functools import partial
 
 from varsim.cluster.batch import Message
 from varsim.cluster.clock import Activity
-from varsim.cluster.exchange import Connection
+from varsim.cluster.exchange import Outbox
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link, Route
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import Phase, Span
-from varsim.cluster.transport import Arrivals, Arrived, deliver_item
+from varsim.cluster.transport import Arrivals, Arrived, deliver_item, nothing
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
@@ -132,7 +132,7 @@ class _Sending:
         self.arrivals = arrivals
         self._job, self._clock = job, job.clock
         self._gradient = gradient
-        self._connections: dict[Route, Connection] = {}
+        self._connections: dict[Route, Outbox] = {}
         self._under_way = 0  # pieces
         self._begun = 0  # ns, when the first of these was handed over
 
@@ -143,12 +143,13 @@ class _Sending:
         if not self._under_way:
             self._begun = self._clock.time
         self._under_way += len(group)
+        network, in_order = self._job.network, self._job.cluster.network.sharing == "fair"
         for item, route, size in group:
-            if route not in self._connections:
-                in_order = self._job.cluster.network.sharing == "fair"
-                made = Connection(self._job.network, route, in_order=in_order)
-                self._connections[route] = made
-            self._connections[route].send(size, partial(self._here, item))
+            here = partial(self._here, item)
+            if in_order:
+                self._connections.setdefault(route, Outbox(network)).send(route, size, here)
+            else:
+                network.pass_on(route, size, nothing, here)
 
     def close(self) -> None:
         """The worker does not wait for it any more: it has arrived, or the worker has ended."""
