@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.notes import line
 from varsim.report.page import PAGES, PROVENANCE, json_text, rendered, scripts
-from varsim.report.plots.looks import DARK, PHASES, looks
+from varsim.report.plots.looks import DARK, PHASES, VAIN, looks
 from varsim.report.told import Cell, Chart, Number, Report, Shares
 from varsim.report.wording import shown
 
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _MARKS: Final = "¹²³"
-# Colours of what workers do: greys for computing, warm ones for what keeps them from it.
+# Colours of what workers do, in parts of their time.
 ACTIVITIES: Final = {
-    "compute": "light-dark(#4a4f57, #9aa3af)",
-    "vain": "light-dark(#b9bec6, #565e69)",
-    "wait": "light-dark(#e7b24c, #b98a2e)",
-    "network": "light-dark(#d9822b, #c8752a)",
-    "down": "light-dark(#dfe3e8, #2f363f)",
+    name: f"light-dark({light},{dark})"
+    for name, (light, dark) in {
+        "compute": PHASES["compute"],
+        "vain": VAIN,
+        "wait": PHASES["token"],
+        "network": PHASES["write"],
+        "down": PHASES["down"],
+    }.items()
 }
 _KEY: Final = {
     "compute": "computing",

@@ -110,22 +110,23 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
 # What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
 
 
-# What workers do: greys for computing, warm colours for what keeps them from it; hues are for
-# strategies alone. On a page, light and dark.
+# What workers do: greys for computing, browns for the network, pale yellows for waiting; hues are
+# for strategies alone. On a page, light and dark.
 PHASES: Final = {
-    "compute": ("#4a4f57", "#9aa3af"),
-    "read": ("#f0b37c", "#a8703c"),
-    "write": ("#d9822b", "#c8752a"),
-    "queue": ("#a8561c", "#e0a06a"),
-    "barrier": ("#e7c34c", "#b9962e"),
-    "token": ("#f2dc94", "#8f7a35"),
-    "lock": ("#b8961e", "#e0c869"),
-    "down": ("#cfd4da", "#3d454f"),
+    "compute": ("#3d4249", "#dde0d6"),
+    "read": ("#dcc0a0", "#7d5f40"),
+    "write": ("#8c5f36", "#a3754a"),
+    "queue": ("#5e3c1c", "#ead3b4"),
+    "barrier": ("#efe2a0", "#756a2e"),
+    "token": ("#e2d27c", "#938743"),
+    "lock": ("#b0a34a", "#57501f"),
+    "down": ("#dfe3e8", "#2f363f"),
 }
+# Computing of gradients that are never applied.
+VAIN: Final = ("#c3c8cf", "#565e69")
 _HATCHES: Final = ("", "///", "\\\\\\", "xxx", "|||", "---", "+++", "//||")
 ACTIVITIES: Final = {
     name: Look(light, hatch)
     for (name, (light, _)), hatch in zip(PHASES.items(), _HATCHES, strict=True)
 }
-# Computing of gradients that are never applied.
-IN_VAIN: Final = Look("#b9bec6", "xx")
+IN_VAIN: Final = Look(VAIN[0], "xx")
