@@ -192,10 +192,9 @@ def test_a_notebook_shows_what_the_command_prints() -> None:
     shown = [
         varsim.sweep(text, ["cluster.workers=3,4", *small]),
         varsim.plan(plan, small[1:]),
-        varsim.explain(text, small),
         varsim.explain(ROOT / "scenarios/metric_sum.yaml"),
     ]
-    for one in shown[:3]:
+    for one in shown[:2]:
         html = one._repr_html_()
         assert html.startswith("<h4>small</h4><p>")
         assert html.count("<table>") == html.count("</table>") > 0
@@ -204,9 +203,18 @@ def test_a_notebook_shows_what_the_command_prints() -> None:
         # All words of the text, whose tables are ruled, and do not say what their rows are.
         text_words = re.sub(r"(?m)[─-]{3,}|^== | =+$", "", repr(one)).split()
         assert {*text_words} - {*read(html)} == set()
-    story = shown[3]._repr_html_()
+    story = shown[2]._repr_html_()
     assert story.count("metric_sum") == 1
     assert '<th colspan="5" style="text-align: left">before step 1</th></tr>' in story
+
+
+def test_a_notebook_shows_names_as_they_are() -> None:
+    text = SMALL.read_text().replace("name: async", 'name: "a<b>&c"')
+    explained = varsim.explain(text, ["replications=1", "stop.global_steps=5"])
+    html = explained._repr_html_()
+    assert html.startswith("<h4>small</h4><p>")
+    assert "<b>" not in html
+    assert "<th>a&lt;b&gt;&amp;c</th>" in html
 
 
 def test_what_is_no_single_scenario_is_shown_in_few_words(result: Result) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 import varsim
 from varsim.report.plots.plan.pareto import title
-from varsim.report.why import notes
 from varsim.report.words import sweep as sweep_words
 from varsim.report.words.plan import sentences
 from varsim.study.plan.plan import Plan
@@ -84,4 +83,5 @@ def test_plan(settings: dict[str, Any]) -> None:
 def test_explain(settings: dict[str, Any]) -> None:
     found = varsim.explain(settings)
     assert isinstance(found, Why)
-    assert any("'plain' does not fit into the 80 GB" in line for line in notes(found))
+    (note,) = (note for note in found.report.notes if note.code == "memory")
+    assert note.values["who"] == ("plain",)

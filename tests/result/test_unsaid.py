@@ -6,7 +6,6 @@ import pytest
 
 from tests.building import scenario
 from varsim.report.told import Number
-from varsim.report.why import notes as of_why
 from varsim.report.words.unsaid import of_check as told
 from varsim.scenario.training import Scenario
 from varsim.study.beginning import begin
@@ -80,11 +79,12 @@ class TestOverlap:
     def test_check_and_explain_say_the_same(self) -> None:
         made = mirrored()
         (checked,) = of_check(made)
-        found = why(made)
-        assert checked in of_why(found)
-        gain = found.accounts[0].gain("overlap")
-        assert gain is not None
-        assert gain.speedup.mean == pytest.approx(overlap_gains(made)["on_write"])
+        assert checked.startswith(DDP)
+        (note,) = (note for note in why(made).report.notes if note.code == "overlap")
+        assert note.values["who"] == "all-reduce"
+        times = note.values["times"]
+        assert isinstance(times, Number)
+        assert times.mean == pytest.approx(overlap_gains(made)["on_write"])
 
     def test_nothing_where_it_does_not_matter_or_is_impossible(self) -> None:
         fast = mirrored(network={"bandwidth": 1e11, "latency": 0.0, "sharing": "first_come"})
@@ -118,7 +118,8 @@ class TestPushes:
         assert said.startswith(self.PUSHED)
         (note,) = (note for note in simulate(made).report.notes if note.code == "pushed-late")
         assert note.values["who"] == ("async PS",)
-        assert said in of_why(why(made))
+        (explained,) = (note for note in why(made).report.notes if note.code == "pushed-late")
+        assert explained.values["who"] == ("async PS",)
 
     def test_it_moves_the_answer(self) -> None:
         # All layers but the last that is made, 24 of 32 ms, are pushed while others are made.

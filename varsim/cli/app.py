@@ -243,19 +243,21 @@ def explain(
         Path | None,
         typer.Option(metavar="DIR", help="For training: write a page and a figure there, too."),
     ] = None,
+    all_rows: All = False,
     quiet: Quiet = False,
     yes: Yes = False,
     engine: Engine = "auto",
 ) -> None:
     """Explain why training is slow, or what happens to variables.
 
-    For training: what a step of each strategy waits for, what is busiest, and how fast it would be
-    without stragglers, with free servers, and so on. For variables: what each copy holds, what is
-    sent where, and when, step by step.
+    For training: the share of each cause in a step of each strategy, and what would help most; with
+    --strategy or --all also what a step waits for, what is busiest, and every what-if. For
+    variables: what each copy holds, what is sent where, and when, step by step.
     """
+    check_all(all_rows, format)
     experiment = _loaded(file, sets, strategy)
     by = use_for(engine, experiment, times=True)
-    asked = Asking(file, tuple(strategy), tuple(mode), steps, format, out, quiet, yes)
+    asked = Asking(file, tuple(strategy), tuple(mode), steps, format, out, quiet, yes, all_rows)
     PRODUCTS[experiment.kind].explain(experiment, asked)
     if by and engine != "auto":
         complain(by)

@@ -65,7 +65,7 @@ Kinds = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it however much it is.")]
-All = Annotated[bool, typer.Option("--all", help="Print every row of the table.")]
+All = Annotated[bool, typer.Option("--all", help="Print every row, column and note.")]
 Form = Annotated[
     Literal["png", "svg"], typer.Option("--plots", help="In which format plots are written.")
 ]

@@ -55,9 +55,12 @@ class Asking(NamedTuple):
     out: Path | None
     quiet: bool
     sure: bool
+    all_rows: bool = False
 
     def refuse_of_training(self) -> None:
         """End the command where options were given that are about training."""
+        if self.all_rows:
+            _refuse("--all", "variables are told whole; --steps says how many steps")
         if self.format == "json":
             _refuse(
                 "--format json", "variables are explained step by step, as a table or as Markdown"

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,11 +15,10 @@ from varsim.cli.console import (
     OUT_OF_BOUNDS,
     complain,
     show,
-    tell,
     write,
     write_prose,
 )
-from varsim.cli.settings import Asking, Settings, question, text_width
+from varsim.cli.settings import Asking, Settings, question
 
 if TYPE_CHECKING:
     from varsim.study.experiment import Training
@@ -92,7 +90,6 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
 def explain(experiment: "Training", asked: Asking) -> None:
     """Print why each strategy is as slow as it is; into a directory as pages and a figure, too."""
     from varsim.cli.progress import Progress
-    from varsim.report.why import document, report
 
     other, out = "", asked.out
     asked.refuse_of_variables()
@@ -105,12 +102,16 @@ def explain(experiment: "Training", asked: Asking) -> None:
     refuse_absurd(scenario, asked.sure)
     with Progress(asked.quiet) as progress:
         found = experiment.explain(progress)
-    told = report(found, question(asked.file), figure=out is not None)
-    tell(told, asked.format, [], text_width())
+    told = replace(
+        found.report,
+        question=question(asked.file),
+        next=found.report.next.replace("FILE", shlex.quote(str(asked.file))),
+    )
+    show(told, asked.format, [], every=asked.all_rows or bool(asked.strategies))
     if out is not None:
         from varsim.report.files.keeping import put_report
 
-        put_report(replace(told, facts=partial(document, found)), out)
+        put_report(told, out)
         if other:
             complain(f"varsim: {other}")
         (write if asked.format == "table" else complain)(f"report: {out / 'why.html'}")

@@ -6,7 +6,7 @@ from varsim.inert import markdown as inert
 from varsim.report.notes import coded, line
 from varsim.report.render import Format, csv_text, grid_row
 from varsim.report.screen import terminal
-from varsim.report.told import Report
+from varsim.report.told import Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.provenance import to_json
 
@@ -25,17 +25,21 @@ def render(report: Report, format: Format, *, every: bool = False) -> str:
 
 def markdown(report: Report) -> str:
     """The report as Markdown, with every column of its table."""
-    table = report.table
+    parts = [
+        "\n".join(inert(line(note)) for note in report.headline),
+        _grid(report.table),
+        "\n".join(f"- {inert(coded(note))}" for note in report.notes),
+        *map(_grid, report.details),
+    ]
+    return unheld("\n\n".join(part for part in parts if part) + "\n")
+
+
+def _grid(table: Table) -> str:
     head = [grid_row((table.corner, *(one.head for one in table.columns)))]
     head.append(f"| --- |{' ---: |' * len(table.columns)}")
     cells = zip(*(map(shown, one.cells) for one in table.columns), strict=True)
     rows = [grid_row((name, *row)) for name, row in zip(table.rows, cells, strict=True)]
-    parts = [
-        "\n".join(inert(line(note)) for note in report.headline),
-        "\n".join(head + rows),
-        "\n".join(f"- {inert(coded(note))}" for note in report.notes),
-    ]
-    return unheld("\n\n".join(part for part in parts if part) + "\n")
+    return "\n".join(head + rows)
 
 
 def answer(report: Report) -> str:

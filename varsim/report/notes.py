@@ -78,6 +78,28 @@ def _hopeless(of: Values) -> str:
     return f"{of['who']} keeps hardly anything: {often}{of['needs']} to notice and restart{repair}."
 
 
+def _due_to(of: Values) -> str:
+    return f"{of['who']}: {_span(of)} of a step is due to {of['cause']}."
+
+
+def _due_to_either(of: Values) -> str:
+    return f"{of['who']}: too close to call what takes most of a step, {of['causes']}."
+
+
+def _span(of: Values) -> str:
+    """A share, or from which to which, with its unit once."""
+    if "share" in of:
+        return of["share"]
+    number, _, _ = of["low"].partition("\N{NO-BREAK SPACE}")
+    return f"{number} to {of['high']}"
+
+
+def _beginning(of: Values) -> str:
+    updates = of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
+    runs = f"{of['count']} of {of['of']} replications" if of["of"] != "1" else "one replication"
+    return f"From the first {updates} updates of each strategy, in {runs}."
+
+
 SENTENCES: Final[dict[str, Line]] = {
     "fastest": _fastest,
     "tie": _tie,
@@ -98,6 +120,11 @@ SENTENCES: Final[dict[str, Line]] = {
     ),
     "never": "No strategy reached loss {target} in every replication.",
     "target": _targets,
+    "due-to": _due_to,
+    "due-to-either": _due_to_either,
+    "helps": "Would help most: {change}, {times} times as fast.",
+    "may-help": "May help: {change}, {times} times as fast, too close to call.",
+    "nothing-explained": "Nothing to explain: {who} made no update.",
 }
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
@@ -156,6 +183,12 @@ NOTES: Final[dict[str, Line]] = {
     "new-at-first": "New {domain}s fail {times} times as often in the first {lasts} as on average.",
     "late-failures": "{late} of {known} recorded failures come after the horizon, {horizon}.",
     "long-repair": "The repair of a {domain}, {repair}, ends after the horizon, {horizon}.",
+    "explain-deadlock": "{who} deadlocked: varsim run FILE says where.",
+    "no-update": "{who} made no update before its run was stopped.",
+    "shares": "A cause's share is how much less a step takes without it and those to its left.",
+    "iteration": "Steps of {who} are iterations: as many updates as there are workers.",
+    "beginning": _beginning,
+    "slower-alike": "Slower with {changes}: {who}, as equal workers want a link all at once.",
     "hosts-missing": "Losses are those of a job that has all its hosts.",
 }
 

@@ -21,7 +21,7 @@ _MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
 def terminal(report: Report, width: int | None = None, every: bool = False) -> str:
-    """The report as text, at most so wide; `every`: all columns and all notes."""
+    """The report as text, at most so wide; `every`: all columns, notes and details."""
     room = width or columns()
     brief = [n for n in report.notes if every] or list(report.notes[:MOST_NOTES])
     first, alike = report.table.brief()
@@ -30,7 +30,8 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     elif room is not None:
         first = fitting(report.table, first, room)
     lines = [part for note in report.headline for part in flow(line(note), room)]
-    lines += ["", *grid(report.table, first, room, brief)]
+    if first:
+        lines += ["", *grid(report.table, first, room, brief)]
     if alike:
         said = ", ".join(f"{one.head} {shown(one.cells[0])}" for one in alike)
         lines += flow(f"The same for all: {said}.", room)
@@ -38,6 +39,9 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     for number, note in enumerate(brief):
         mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
         lines += flow(mark + coded(note), room)
+    for detail in report.details if every else ():
+        lines += ["", *grid(detail, detail.columns, room)]
+    lines += [""] * bool(every and report.details and report.next)
     lines += flow(_more(report, every, len(brief), len(first) + len(alike)), room)
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 

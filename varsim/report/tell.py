@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, screen
-from varsim.report.products import training
+from varsim.report.products import training, why
 from varsim.report.told import Report
 from varsim.study.result import Result
+from varsim.study.why.account import Why
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,6 +66,7 @@ def report_of(result: object) -> Report:
 
 
 report_of.register(Result)(training.report)
+report_of.register(Why)(why.report)
 
 
 def tell(result: object) -> Told:

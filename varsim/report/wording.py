@@ -15,6 +15,7 @@ _SCALES: Final = {
     "days": ((86_400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")),
     "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "share": ((0.01, "%"),),
+    "part": ((0.01, "%"),),
 }
 SHARES: Final = {
     "compute": "computing",
@@ -23,6 +24,7 @@ SHARES: Final = {
     "network": "network",
     "down": "down",
 }
+_SMALL_PART: Final = 9.5  # percent of a part of something; less has a decimal
 SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
 _LONG: Final = 1e15  # numbers have an exponent from here on,
 _DECIMALS: Final = 9  # or with more decimals than these
@@ -45,7 +47,10 @@ def shown(number: Cell, digits: int = 3) -> str:
         return "tie"
     scale, unit = _scale(number)
     mean, half = number.mean / scale, abs(number.half / scale)
-    text = _written(mean, _decimals(mean, digits))
+    decimals = _decimals(mean, digits)
+    if number.unit == "part":
+        decimals = int(0 < abs(mean) < _SMALL_PART)
+    text = _written(mean, decimals)
     if half > abs(mean):
         text += f"{_HARD}±{_HARD}?"
     elif half > SMALL * abs(mean):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from varsim.report import page
+from varsim.report import formats, page
 from varsim.report.files.claim import (
     FACTS,
     FILES,
@@ -19,6 +19,7 @@ from varsim.report.files.claim import (
 )
 from varsim.report.render import Format, render
 from varsim.report.report import Report
+from varsim.report.told import Report as Told
 from varsim.scenario.provenance import to_json
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def put_run(
 
 
 def put_report(
-    report: Report,
+    report: Report | Told,
     directory: Path,
     more: Mapping[str, str | bytes | None] = {},
 ) -> None:
@@ -96,19 +97,23 @@ def put_report(
     report no longer has go, and so do those of `more` of which there is nothing. Raises as
     `put_into` does.
     """
+    shown = report.shown_on_page() if isinstance(report, Told) else report
 
     def fill(path: Path) -> None:
         for name, format in FORMS[report.kind].items():
-            text = render(report, format, pictures=True)
+            if isinstance(report, Told):
+                text = formats.render(report, format)
+            else:
+                text = render(report, format, pictures=True)
             (path / name).write_bytes(text.encode())
         for name, content in more.items():
             if content is not None:
                 raw = content.encode() if isinstance(content, str) else content
                 (path / name).write_bytes(raw)
-        page.write(report, path, beside=directory)
+        page.write(shown, path, beside=directory)
 
     put_into(directory, report.kind, fill)
-    drawn = {f"{one.plot.name}{end}" for one in report.figures for end in _DRAWN}
+    drawn = {f"{one.plot.name}{end}" for one in shown.figures for end in _DRAWN}
     gone = {name for name in FILES[report.kind] - drawn if Path(name).suffix in _DRAWN}
     for name in gone | {name for name, content in more.items() if content is None}:
         (directory / name).unlink(missing_ok=True)

@@ -1,13 +1,7 @@
-"""What resources, workers, numbers and the activities of a step are called."""
+"""What links and other resources are called."""
 
-import math
 import re
-from collections.abc import Sequence
 
-from varsim.report.words.phrases import digits
-from varsim.study.statistics import Estimate
-from varsim.study.why.account import Account
-from varsim.study.why.path import SERVER, Piece
 from varsim.study.why.resources import Use
 from varsim.units import span
 
@@ -20,20 +14,6 @@ def percent(share: float) -> str:
     """A share as text, `83 %`."""
     size = round(100 * share, 1) + 0.0
     return f"{size:.0f} %" if abs(size) >= 9.5 or size == 0 else f"{size:.1f} %"
-
-
-def faster(found: Estimate) -> str:
-    """`5.75 times (5.65 to 5.85)`."""
-    if math.isnan(found.mean):
-        return "-"
-    low, high = digits(found.low), digits(found.high)
-    sure = "" if math.isnan(found.low) or low == high else f" ({low} to {high})"
-    return f"{digits(found.mean)}x{sure}"
-
-
-def workers(ranks: Sequence[int]) -> str:
-    """`worker 3`, or `workers 2 and 3`."""
-    return f"worker{'s' * (len(ranks) > 1)} {numbers(', '.join(map(str, ranks)))}"
 
 
 def numbers(ranks: str) -> str:
@@ -56,11 +36,6 @@ def link_name(link: str) -> tuple[bool, str]:
     if way in _DOES:
         return several, f"{noun}{s} {ranks}, {_DOES[way]}"
     return several, f"{way}link{s} of {noun}{s} {ranks}"
-
-
-def article(unit: str) -> str:
-    """`a step`, `an iteration`."""
-    return f"an {unit}" if unit[0] in "aeiou" else f"a {unit}"
 
 
 def resource(use: Use) -> str:
@@ -94,11 +69,6 @@ def named(use: Use) -> str:
     return _NUMBERS.sub(lambda found: numbers(found[0]), bare)
 
 
-def short(use: Use) -> str:
-    """What one waits for, in few words."""
-    return {"handling": "the server", "port": "the server's port"}.get(use.kind, "the network")
-
-
 def busy(use: Use) -> str:
     """How much of it was used."""
     if use.kind in ("port", "link", "shared"):
@@ -112,72 +82,3 @@ def _many(use: Use) -> bool:
 
 def _way(use: Use) -> str:
     return "sending" if use.name.endswith(" up") else "receiving"
-
-
-def verb(account: Account, piece: Piece, later: str) -> str:
-    """What a worker does in a piece of a path; `later`: the activity after it."""
-    jam = account.jam
-    queue = "waits for its turn" if jam is None else f"waits for {short(jam)}"
-    if later in ("read", "write"):
-        queue += " to read" if later == "read" else " to push"
-    return {
-        "compute": "computes",
-        "read": _by(
-            account,
-            servers="reads the variables",
-            centre="reads the centre",
-            neighbours="gets the mean",
-            shards="all-gather",
-            copies="receives",
-        ),
-        "write": _by(
-            account,
-            servers="pushes its gradient",
-            centre="pushes the difference",
-            neighbours="exchanges copies",
-            shards="reduce-scatter",
-            copies="all-reduce",
-        ),
-        "queue": queue,
-        "barrier": "waits for the others",
-        "token": "waits for a token",
-        "lock": "waits for the lock",
-        "down": "is not running",
-        SERVER: "handled by the server",
-    }[piece.activity]
-
-
-def noun(account: Account, activity: str) -> str:
-    """An activity, as part of a step's time."""
-    jam = account.jam
-    return {
-        "compute": "computing",
-        "read": _by(
-            account,
-            servers="reading",
-            centre="reading",
-            neighbours="getting means",
-            shards="all-gather",
-            copies="receiving",
-        ),
-        "write": _by(
-            account,
-            servers="pushing",
-            centre="pushing",
-            neighbours="exchanging copies",
-            shards="reduce-scatter",
-            copies="all-reduce",
-        ),
-        "queue": "waiting" if jam is None else f"waiting for {short(jam)}",
-        "barrier": "waiting for others",
-        "token": "waiting for a token",
-        "lock": "waiting for the lock",
-        "down": "not running",
-        SERVER: "the server",
-    }[activity]
-
-
-def _by(account: Account, **words: str) -> str:
-    """The word for whom it is sent to, or, if there is none, for what replicas hold."""
-    (strategy,) = account.scenario.strategies
-    return words.get(strategy.sends.to, words["shards" if account.shards else "copies"])

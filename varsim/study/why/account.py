@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import ClassVar, Final
+from typing import Final
 
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.formatter import Shown
 from varsim.study.gradients import Gradients
 from varsim.study.measure import left_out
+from varsim.study.shown import Shown
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
@@ -208,9 +208,7 @@ class Account:
 
 @dataclass(frozen=True, repr=False)
 class Why(Shown):
-    """The accounts of all strategies of a scenario, and its fields that changed nothing."""
-
-    told_by: ClassVar[str] = "varsim.report.why"
+    """The accounts of all strategies of a scenario."""
 
     scenario: Scenario
     accounts: list[Account]
