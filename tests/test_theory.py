@@ -14,14 +14,12 @@ from tests.building import (
     DROPPED,
     fates,
     gradient_rows,
-    losses,
     phase_time,
     run,
-    scenario,
     slow,
     staleness,
 )
-from tests.seams import Phase, Run, Trace, run_one
+from tests.seams import Phase, Trace
 from tests.statistical import assert_mean, assert_mean_in_time, harmonic, step_times
 
 TINY = {"dimension": 1}
@@ -234,10 +232,6 @@ class TestAsynchronous:
         assert sum(seen) == sum(last.values()) - steps
         assert sum(seen) / steps == pytest.approx(workers - 1, rel=0.03)
 
-    def test_equal_constant_workers_take_turns(self) -> None:
-        # stale-async-mean-05: in the first round 0, 1, ... 7, then always 7.
-        assert staleness(self.trace(8, "constant", 80)) == [*range(8), *[7] * 72]
-
     @pytest.mark.parametrize("workers", [4, 16])
     def test_staleness_is_geometric_for_exponential_workers(self, workers: int) -> None:
         # stale-async-p0-01 and -02: P(j) = (1/P)(1 - 1/P)^j, variance P (P - 1).
@@ -272,38 +266,6 @@ class TestAsynchronous:
         assert_mean(step_times(asynchronous)[100:], 1 / workers)
         assert_mean(step_times(synchronous), harmonic(workers))
 
-    @pytest.mark.parametrize(
-        ("workers", "think", "serve", "expected"),
-        [
-            (4, 1.0, 0.1, 3.6363636363636362),
-            (11, 1.0, 0.1, 10.0),
-            (20, 1.0, 0.1, 10.0),
-            (8, 0.3, 0.05, 20.0),
-        ],
-    )
-    def test_a_first_come_server_saturates(
-        self, workers: int, think: float, serve: float, expected: float
-    ) -> None:
-        # ps-det-01 to -04: X = min(N / (Z + S), 1 / S). A push takes S on the server's port; a
-        # read takes S on its other way, where nobody ever queues once the pushes are S apart: it
-        # belongs to Z. 100 bytes take S.
-        trace = run(
-            "none",
-            network={"bandwidth": 100 / serve, "latency": 0.0, "sharing": "first_come"},
-            problem={"dimension": 25},
-            cluster={
-                "workers": workers,
-                "compute": {"kind": "constant", "value": think - serve},
-            },
-            stop={"global_steps": 21 * workers},
-        )
-        # 10 whole rounds of all workers, after 10 others.
-        first, last = (int(trace.steps[count * workers]) for count in (10, 20))
-
-        assert 10 * workers / ((last - first) / 1e9) == pytest.approx(expected, rel=1e-9)
-        # ps-stale: full or not, each reads as its own update is applied.
-        assert staleness(trace)[workers:] == [workers - 1] * 20 * workers
-
     @pytest.mark.parametrize(("workers", "think", "serve"), [(8, 1.0, 0.1), (4, 0.5, 0.2)])
     def test_a_fair_server_is_a_closed_network_of_processor_sharing(
         self, workers: int, think: float, serve: float
@@ -326,27 +288,3 @@ class TestAsynchronous:
         )
 
         assert_mean_in_time(step_times(trace)[400:], 1 / rate)
-
-    @pytest.mark.slow
-    @pytest.mark.product
-    def test_mean_of_the_parameters_under_delay(self) -> None:
-        # async-quad-mean-01 (Mitliagkas et al., 2016): N = 4, x0 = 1, eta lambda = 0.1, t = 10.
-        # Here x is the distance to the optimum of a bowl of one dimension, its loss x^2 / 2.
-        ends = []
-        made = scenario(
-            {"kind": "none"},
-            cluster={"workers": 4, "compute": DISTRIBUTIONS["exponential"]},
-            problem=TINY,
-            stop={"global_steps": 10},
-            replications=3000,
-        )
-        for replication in range(3000):
-            trace = run_one(Run(made, 0, replication))
-            values = [1.0]
-            for row in gradient_rows(trace)[:10]:
-                assert row.outcome == APPLIED
-                values.append(values[-1] - 0.1 * values[row.read_step])
-            assert losses(trace)[-1] == pytest.approx(values[-1] ** 2 / 2, rel=1e-9, abs=1e-12)
-            ends.append(values[-1])
-
-        assert_mean(np.array(ends), 0.23650689539495875)
