@@ -1,13 +1,12 @@
 """Failures that strike inside a run: accounts worked out by hand; times in s, a step of 1 s."""
 
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from tests.building import allows_deaths, assert_same, run, scenario
+from tests.building import assert_same, run, scenario
 from tests.lives import ELASTIC, MORTALS, mortal
 from tests.seams import STRATEGIES, Attempt, Outcome, Phase, Trace
 from varsim.cluster.interruptions import MOST
@@ -283,33 +282,6 @@ def test_where_none_strikes_a_run_is_the_same(kind: str) -> None:
     without = run(strategy, stop=stop, events=late)
 
     assert_same(there, without, but=("life", "heap_events"))
-
-
-@pytest.mark.parametrize("kind", MORTALS)
-def test_whatever_strikes_the_accounts_are_whole(kind: str) -> None:
-    assert allows_deaths(mortal(kind))
-    drawn = random.Random(kind)
-    for seed in range(6):
-        source = {"domain": "worker", "mtbf": drawn.choice([0.4, 1.0, 3.0])}
-        repair = drawn.choice([None, 0.3, {"kind": "exponential", "mean": 0.5}])
-        trace = run(
-            mortal(kind),
-            seed=seed,
-            failures={
-                "detection": drawn.choice([0.0, 0.1]),
-                "of": (source if repair is None else {**source, "repair": repair},),
-            },
-            recovery={"restart": drawn.choice([0.0, 0.05])},
-            network={"bandwidth": 1e4, "latency": 1e-3, "sharing": drawn.choice(["fair"])},
-            stop={"time": 4.0},
-        )
-        life, spans = trace.life, trace.spans
-        assert life is not None
-        assert (life >= 0).all()
-        down = spans[spans[:, 1] == Phase.DOWN]
-        assert life[:, 1:7].sum() == trace.end * 3
-        # All who are not running are down; who is there may stand still besides.
-        assert life[:, 4:7].sum() >= (down[:, 3] - down[:, 2]).sum()
 
 
 def test_the_same_failures_meet_every_strategy_at_every_point() -> None:

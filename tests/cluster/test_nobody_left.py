@@ -1,12 +1,11 @@
 """Copies of workers of whom nobody is left inside a run: all begin from the start; times in s."""
 
-import random
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.building import NO_TIME, assert_same, run, scenario
+from tests.building import NO_TIME, scenario
 from tests.cluster.test_interruptions import NEVER, NS, fails, lived, struck
 from tests.lives import ELASTIC
 from tests.seams import GradientRow, Outcome, Trace
@@ -36,37 +35,6 @@ def test_a_synchronous_gradient_is_not_stale_afterwards() -> None:
     of = GradientRow._fields.index
     rows = trace.gradients[trace.gradients[:, of("outcome")] == Outcome.APPLIED]
     assert (rows[:, of("applied_step")] == rows[:, of("read_step")]).all()
-
-
-@pytest.mark.parametrize("kind", COPIES)
-def test_whatever_strikes_the_books_are_kept(kind: str) -> None:
-    drawn = random.Random(kind)
-    lost = 0
-    for seed in range(10):
-        racks = {"kind": "racks", "hosts_per_rack": 3, "oversubscription": 2.0}
-        sources = (
-            {"domain": "rack", "mtbf": drawn.choice([1.0, 3.0]), "repair": 0.3},
-            {"domain": "worker", "mtbf": 2.0, "repair": {"kind": "exponential", "mean": 0.5}},
-        )
-        sharing = drawn.choice(["fair", "first_come"])
-        delay = {"delay": 1, "inner_steps": 3} if kind == "diloco" and seed % 2 else {}
-        settings: dict[str, Any] = {
-            "seed": seed,
-            "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
-            "problem": {"kind": "linear_regression"},
-            "failures": {"detection": drawn.choice([0.0, 0.1]), "of": sources},
-            "recovery": {"restart": drawn.choice([0.0, 0.05])},
-            "network": {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing, **racks},
-            "stop": {"time": 6.0},
-        }
-        trace = run({**COPIES[kind], **delay}, **settings)
-        assert trace.life is not None
-        assert (trace.life >= 0).all()
-        assert trace.life[:, 1:7].sum() == trace.end * trace.workers
-        assert trace.global_step == int(trace.kept_steps.sum())
-        assert_same(trace, run({**COPIES[kind], **delay}, **settings))
-        lost += trace.rolled_back is not None
-    assert lost > 2
 
 
 @pytest.mark.parametrize("kind", COPIES)

@@ -1,7 +1,6 @@
 """Servers that fail inside a run, with the model, and what was saved of it; by hand, times in s."""
 
 import math
-import random
 from typing import Any
 
 import numpy as np
@@ -333,36 +332,6 @@ def test_a_checkpoint_that_nothing_reads_is_not_written() -> None:
 
 
 SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]
-
-
-@pytest.mark.parametrize("kind", SERVED)
-def test_whatever_strikes_the_books_are_kept(kind: str) -> None:
-    drawn = random.Random(kind)
-    for seed in range(8):
-        sources = (
-            {"domain": "server", "mtbf": drawn.choice([1.0, 3.0]), "repair": 0.3},
-            {"domain": "worker", "mtbf": 2.0, "repair": {"kind": "exponential", "mean": 0.5}},
-        )
-        sharing = drawn.choice(["fair", "first_come"])
-        settings: dict[str, Any] = {
-            "seed": seed,
-            "cluster": {
-                "parameter_servers": drawn.choice([1, 2]),
-                "compute": {"kind": "exponential", "mean": 0.1},
-            },
-            "problem": {"kind": "linear_regression"},
-            "failures": {"detection": drawn.choice([0.0, 0.1]), "of": sources},
-            "checkpoint": drawn.choice([None, {"every": 0.3, "write": 0.01, "restore": 0.1}]),
-            "recovery": {"restart": drawn.choice([0.0, 0.05])},
-            "network": {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing},
-            "stop": {"time": 5.0},
-        }
-        trace = run(example(kind), **settings)
-        assert trace.life is not None
-        assert (trace.life >= 0).all()
-        assert trace.life[:, 1:7].sum() == trace.end * trace.workers
-        assert trace.life[:, Attempt._fields.index("failures")].sum() > 0
-        assert_same(trace, run(example(kind), **settings))
 
 
 def test_strategies_without_servers_have_none_to_fail() -> None:
