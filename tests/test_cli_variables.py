@@ -1,8 +1,6 @@
 """The command line on scenarios of kind variables: what each command prints, writes, returns."""
 
-import importlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from tests.test_cli_process import call
 from varsim import load_scenario
 from varsim.report.files.keeping import FILES
 from varsim.scenario.loading import scenario_schema
@@ -164,39 +161,6 @@ class TestARunAgain:
         assert set(contents(count.parent / "there")) <= FILES["training"]
 
 
-class TestEndings:
-    @pytest.fixture
-    def failing(self, count: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-        def invoke(error: BaseException) -> Result:
-            def fail(*_: object, **__: object) -> None:
-                raise error
-
-            module = importlib.import_module("varsim.study.experiment")
-            monkeypatch.setattr(module, "simulate_variables", fail)
-            return run("run", count)
-
-        return invoke
-
-    def test_an_interrupt_is_one_line_and_leaves_nothing(self, failing: Run, count: Path) -> None:
-        result = failing(KeyboardInterrupt())
-        assert (result.exit_code, result.stderr) == (130, "varsim: interrupted\n")
-        assert list(count.parent.iterdir()) == [count]
-
-    def test_a_bug_asks_for_a_report(self, failing: Run) -> None:
-        result = failing(ZeroDivisionError("acts"))
-        assert result.exit_code == 1
-        assert result.stderr.splitlines()[-1].startswith("varsim: this is a bug in varsim")
-
-    def test_a_directory_of_something_else_is_not_replaced(self, count: Path, run: Run) -> None:
-        other = count.parent / "precious"
-        other.mkdir()
-        (other / "thesis.txt").write_text("do not delete")
-        result = run("run", count, "--out", other)
-        assert result.exit_code == 2
-        assert len(result.stderr.splitlines()) == 1
-        assert [path.name for path in other.iterdir()] == ["thesis.txt"]
-
-
 class TestWork:
     def test_a_run_without_end_is_refused(self, count: Path, run: Run) -> None:
         count.write_text(TEXT.replace("[3, 1, 2]", "1").replace("[1, 2, 6]", "1"))
@@ -236,24 +200,7 @@ def test_the_scenarios_of_this_kind_run(name: str, tmp_path: Path, run: Run) -> 
     assert set(contents(tmp_path / name)) >= {"report.html", "result.json", "acts.csv"}
 
 
-class TestProcess:
-    """As the shell sees it."""
+def test_a_check_imports_no_tables_and_no_plots(count: Path) -> None:
+    from tests.test_cli_process import imported_by
 
-    def test_no_colours_go_into_a_pipe(self, count: Path) -> None:
-        done = call("run", count, cwd=count.parent, TERM="xterm-256color")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "\x1b" not in done.stdout
-
-    def test_an_ascii_pipe_is_no_reason_to_fail(self, count: Path) -> None:
-        assert call("run", count, cwd=count.parent, PYTHONIOENCODING="ascii").returncode == 0
-
-    def test_a_check_imports_no_tables_and_no_plots(self, count: Path) -> None:
-        from tests.test_cli_process import imported_by
-
-        os.chdir(count.parent)
-        assert not imported_by("check", count) & {
-            "pandas",
-            "matplotlib",
-            "multiprocessing",
-            "jinja2",
-        }
+    assert not imported_by("check", count) & {"pandas", "matplotlib", "multiprocessing", "jinja2"}

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from tests.building import scenario
 from tests.seams import app as cli
-from validation.published.judging import _of_all
 from varsim import simulate
 from varsim.report.report import Row, Table
 from varsim.report.terminal import PIPE_WIDTH, drawn
@@ -30,11 +29,6 @@ def test_a_misspelt_strategy_gets_the_nearest() -> None:
     )
     printed = said("check", QUICKSTART, "--set", "strategies.qqqq.overlap=true")
     assert "did you mean" not in printed
-
-
-def test_too_many_jobs_are_told_the_limit() -> None:
-    printed = said("run", QUICKSTART, "--jobs", "999999")
-    assert "'999999' is neither auto nor a number from 1 to 4096" in printed
 
 
 def test_a_folder_to_calibrate_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +67,3 @@ def test_a_lead_is_told_once() -> None:
     first, *_ = simulate(made).report.headline
     assert first.code == "tie"
     assert "next" in first.values
-
-
-@pytest.mark.parametrize(("count", "name"), [(1, "1 row of model x"), (2, "2 rows of model x")])
-def test_one_row_is_a_row(count: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("validation.published.judging._errors", lambda predictions: [0.1] * count)
-    (found,) = _of_all("group", "rows of model x", [], 0.1, "")
-    assert found.name == name

@@ -17,10 +17,8 @@ from varsim import (
     simulate,
     simulate_variables,
 )
-from varsim.report.explain.report import explanation
 from varsim.report.render import csv_text
 from varsim.report.report import Data
-from varsim.report.terminal import terminal
 from varsim.scenario.sweep.loading import load_sweep
 from varsim.study.sweep.campaign import Books, carry_out
 from varsim.study.sweep.case import cases_of
@@ -104,12 +102,6 @@ def sweep_summary_of(path: Path) -> list[list[str]]:
     ]
 
 
-def explanation_of(path: Path) -> list[str]:
-    """What varsim explain prints, 80 columns wide."""
-    question = path.read_text().splitlines()[0].lstrip("# ")
-    return terminal(explanation(load_scenario(path), path.name, question), 80).splitlines()
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -129,12 +121,6 @@ def test_a_scenario_gives_its_golden_summary(path: Path) -> None:
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
 def test_a_sweep_gives_its_golden_table(path: Path) -> None:
     check_columns(sweep_summary_of(path), path.stem)
-
-
-@pytest.mark.parametrize("path", OF_VARIABLES, ids=lambda path: path.stem)
-def test_a_scenario_of_variables_is_explained_as_before(path: Path) -> None:
-    golden = (GOLDEN / f"{path.stem}.txt").read_text().splitlines()
-    assert explanation_of(path) == golden
 
 
 @pytest.mark.parametrize("path", [*SCENARIOS, *SWEEPS], ids=lambda path: path.stem)
@@ -370,6 +356,3 @@ if __name__ == "__main__":
         summary = sweep_summary_of if scenario in SWEEPS else summary_of
         with (GOLDEN / f"{scenario.stem}.csv").open("w", newline="") as golden:
             csv.writer(golden, lineterminator="\n").writerows(summary(scenario))
-        if scenario in OF_VARIABLES:
-            lines = explanation_of(scenario)
-            (GOLDEN / f"{scenario.stem}.txt").write_text("\n".join(lines) + "\n")
