@@ -150,6 +150,7 @@ def plain(value: Any) -> Any:
 
 
 def with_units(value: Any) -> Any:
+    """The same with the units of what has one."""
     if not isinstance(value, dict):
         return value
     return {k: f"{one} {UNITS[k]}" if k in UNITS else with_units(one) for k, one in value.items()}
@@ -229,6 +230,7 @@ def put(content: Any, place: Place, value: Any) -> Any:
 
 
 def load(content: Content, folder: Path) -> Loaded:
+    """The scenario of a text that says this, or ScenarioError."""
     return load_text(json.dumps(content, indent=1), folder=folder)
 
 
