@@ -1,15 +1,13 @@
 """What is recorded does not depend on how it is kept."""
 
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.building import MS, assert_same, kill, restart, run, slow
-from tests.seams import HandOver, Phase
+from tests.seams import HandOver
 from varsim.cluster import trace as tracing
-from varsim.cluster.trace import GOES_ON, Recorder, code_of
+from varsim.cluster.trace import Recorder
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},
@@ -41,99 +39,6 @@ def test_packing_changes_nothing(strategy: dict[str, Any], monkeypatch: pytest.M
     monkeypatch.setattr(Recorder, "pack", noted)
     assert_same(run(strategy, **changes), whole)
     assert sum(gathered) > sum(packed) > 3
-
-
-def test_spans_tile_a_life_and_end_with_it() -> None:
-    recorder = Recorder()
-    first, second = code_of(0, 0), code_of(1, -1)
-    recorder.spans += (10, first + Phase.COMPUTE, 5, second + Phase.TOKEN)
-    recorder.spans += (10, first + Phase.QUEUE, 20, second + Phase.DOWN)
-    recorder.spans += (25, code_of(0, 1) + Phase.READ)
-    assert recorder.span_rows(2, 20).array().tolist() == [
-        *([0, 0, 0, 10, 0], [0, Phase.READ, 10, 20, 1]),
-        *([1, Phase.TOKEN, 0, 5, -1], [1, Phase.DOWN, 5, 20, -1]),
-    ]
-
-
-def test_a_span_that_goes_on_is_one_with_the_one_before_of_its_kind() -> None:
-    recorder = Recorder()
-    first, second = code_of(0, 0), code_of(1, 7)
-    recorder.spans += (5, first, 6, second, 9, first + GOES_ON, 20, first + GOES_ON)
-    recorder.spans += (9, second + Phase.READ, 20, second + GOES_ON)
-    assert recorder.span_rows(2, 20).array().tolist() == [
-        [0, Phase.COMPUTE, 0, 20, 0],
-        *([1, Phase.COMPUTE, 0, 6, 7], [1, Phase.READ, 6, 9, 7], [1, Phase.COMPUTE, 9, 20, 7]),
-    ]
-
-
-def test_a_life_with_a_gap_is_noticed() -> None:
-    own, other = code_of(0, 0), (20, code_of(1, 0))
-    recorder = Recorder()
-    recorder.spans += (10, own + Phase.COMPUTE, *other)
-    with pytest.raises(AssertionError, match="worker 0 is not recorded to the end"):
-        recorder.span_rows(2, 20)
-    recorder = Recorder()
-    recorder.spans += (10, own + Phase.COMPUTE, *other, 5, own + Phase.READ, 20, own + Phase.WRITE)
-    with pytest.raises(AssertionError, match="worker 0 runs backwards"):
-        recorder.span_rows(2, 20)
-
-
-def test_spans_that_are_not_kept() -> None:
-    recorder = Recorder(spans=False)
-    recorder.spans += (10, code_of(0, 0))
-    assert recorder.span_rows(1, 10).array().shape == (0, 5)
-    assert recorder.gradient_rows().array().shape == (0, 11)
-    assert recorder.gradient_rows().array().dtype == np.int64
-
-
-# Ends and phases of one worker; the last two are still to come at 50.
-WRITTEN = [(10, Phase.READ), (40, Phase.COMPUTE), (60, Phase.QUEUE), (70, Phase.WRITE)]
-
-
-@pytest.mark.parametrize(
-    ("time", "left"),
-    [
-        (80, [10, 40, 60, 70]),
-        (70, [10, 40, 60, 70]),
-        (65, [10, 40, 60, 65]),
-        (50, [10, 40, 50]),
-        (40, [10, 40]),
-        (5, [5]),
-        (0, []),
-    ],
-)
-@pytest.mark.parametrize("packed", [[], [1], [2, 0, 3], [4]])
-def test_what_is_to_come_can_be_taken_back(
-    time: int, left: list[int], packed: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorder = Recorder()
-    other = code_of(1, 0)
-    parts = sorted({0, len(WRITTEN), *packed})
-    for start, stop in pairwise(parts):
-        for end, phase in WRITTEN[start:stop]:
-            recorder.spans += (end, code_of(0, 3) + phase, end, other)
-        if stop in packed:
-            monkeypatch.setattr(tracing, "_FEW", 1)
-            monkeypatch.setattr(tracing, "_MANY", 1)
-            recorder.pack()
-            recorder.pack()
-    recorder.take_back(0, time)
-    recorder.spans += (90, code_of(0, 4) + Phase.DOWN, 90, other)
-
-    rows = recorder.span_rows(2, 90).array()
-    assert rows[rows[:, 0] == 1].tolist()[-1] == [1, 0, 70, 90, 0]
-    rows = rows[rows[:, 0] == 0]
-    assert rows[:, 3].tolist() == [*left, 90]
-    assert rows[:-1, 1].tolist() == [phase for _, phase in WRITTEN[: len(left)]]
-    assert rows[-1].tolist() == [0, Phase.DOWN, max(left, default=0), 90, 4]
-
-
-def test_nothing_is_taken_back_of_what_is_not_kept() -> None:
-    recorder = Recorder(spans=False)
-    recorder.gradients += [0] * 11 * tracing._MANY
-    recorder.pack()
-    recorder.take_back(0, 5)
-    assert recorder.span_rows(1, 10).array().shape == (0, 5)
 
 
 @pytest.mark.parametrize("kind", ["none", "backup_workers"])

@@ -320,40 +320,6 @@ def test_the_seed_of_hashes_does_not_matter() -> None:
     assert seen == {all_fingerprints()}
 
 
-def durations(trace: Trace) -> dict[tuple[int, int], int]:
-    """How long each gradient took to compute, by worker and iteration, but those given up."""
-    return {
-        (row.worker, row.iteration): row.computed - row.compute_start
-        for row in gradient_rows(trace)
-        if row.computed >= 0
-    }
-
-
-def test_all_strategies_meet_the_same_stragglers() -> None:
-    everything = all_strategies({**VARIANTS["first_come"], "stop": {"time": 6.0}})
-    seen = [durations(run_one(Run(everything, index, 0))) for index in range(len(ALL))]
-    most = max(seen, key=len)
-    assert len(set(most.values())) > 20
-    for one in seen:
-        for key in one.keys() & most.keys():
-            assert one[key] == most[key]
-        assert len(one.keys() & most.keys()) >= 10
-
-
-@every_kind
-def test_one_more_worker_moves_nobody_elses_draws(kind: str) -> None:
-    strategy = ALL[kind]
-    variant = {**VARIANTS["first_come"], "stop": {"time": 5.0}}
-    four = durations(run_one(Run(scenario_for(strategy, variant), 0, 0)))
-    variant["cluster"] = {**variant["cluster"], "workers": 5}
-    five = durations(run_one(Run(scenario_for(strategy, variant), 0, 0)))
-    shared = four.keys() & five.keys()
-    assert len(shared) >= 10
-    assert all(four[key] == five[key] for key in shared)
-    if declared(strategy).sends.what != "nothing":
-        assert {worker for worker, _ in five} == set(range(5))
-
-
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])
 @pytest.mark.parametrize("strategy", [ALL["none"], ALL["sync_replicas"]], ids=["none", "sync"])
 def test_a_variable_without_tensors_takes_part(strategy: dict[str, Any], sharing: str) -> None:

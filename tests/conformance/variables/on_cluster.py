@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from tests.conformance.variables.steps import Observed
-from tests.pricing import Hosts
 from varsim.cluster.clock import Clock
-from varsim.cluster.execution import Execution
+from varsim.cluster.execution import Execution, Host
 from varsim.cluster.network import network
 from varsim.cluster.topology import Star
 from varsim.values.operation import (
@@ -19,6 +18,7 @@ from varsim.values.operation import (
     finish_together,
 )
 
+MB: Final = 1e6  # bytes/s
 LATENCY: Final = 100_000  # ns
 SPEEDS: Final = (1.0, 2.0, 4.0)  # MB/s, by the number of the device: replica 0 has the slowest link
 PAUSE: Final = 10_000_000  # ns; more than any step of a case takes
@@ -26,6 +26,22 @@ MOST: Final = 10  # more than the workers of a case, or the replicas of a worker
 
 # What was moved, in which round of its movement, from where to where, how many bytes.
 Moved = tuple[str, int, Device, Device, int]
+
+
+class Hosts(dict[Device, Host]):
+    """The links of every device; one that was given none gets its own when it is asked for."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+
+    def __missing__(self, device: Device) -> Host:
+        return self.share([device], 1.0)
+
+    def share(self, devices: Sequence[Device], speed: float) -> Host:
+        """One host for some devices, with links of `speed` MB/s."""
+        host: Host = self.network.host(str(devices[0]), speed * MB)
+        self.update(dict.fromkeys(devices, host))
+        return host
 
 
 class OnCluster:
