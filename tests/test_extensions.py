@@ -65,19 +65,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_lists_name_what_is_imported(folder: Path) -> None:
-    done = varsim(folder, "list", "--import", str(folder / FILE))
-    assert done.returncode == 0, done.stderr
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    for name, about in {
-        "mine": "as none, but mine",
-        "bowl": "a bowl",
-        "steady": "always the same",
-        "hub": "a hub",
-        "circle": "A ring with a name of its own",
-    }.items():
+    for table, name, about in (
+        ("strategies", "mine", "as none, but mine"),
+        ("problems", "bowl", "a bowl"),
+        ("laws", "steady", "always the same"),
+        ("networks", "hub", "a hub"),
+        ("collectives", "circle", "ring with a name of its own"),
+    ):
+        done = varsim(folder, "list", table, "--import", str(folder / FILE))
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
         assert any(line.startswith(f"{name} ") and about in line for line in lines), name
     assert "own code ran" not in done.stdout  # what it prints goes to stderr
-    listed = varsim(folder, "list", "strategies", "--import", str(folder / FILE)).stdout
+    one = ("list", "strategies", "on_write", "--import", str(folder / FILE))
+    listed = varsim(folder, *one).stdout
     assert "double_binary_tree|hierarchical|push_pull|circle" in listed
 
 

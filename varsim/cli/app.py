@@ -4,6 +4,7 @@ import atexit
 import codecs
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -62,6 +63,8 @@ PRODUCTS: Final[dict[str, Any]] = {
     "sweep": sweeping,
     "plan": planning,
 }
+
+SHOWN: Final = 4  # names of a table in the list of all
 
 __all__ = ["Stopped", "app", "main"]
 
@@ -279,27 +282,38 @@ def list_(
         Catalogue | None,
         typer.Argument(
             metavar="TABLE",
-            help="One table, with all keys; default: all of them. There are "
+            help="What to list; default: what there is. There are "
             f"{', '.join(get_args(Catalogue))}.",
         ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One of them, with its keys.")
     ] = None,
     imports: Imports = [],  # noqa: B006
 ) -> None:
     """List what a scenario can name."""
-    from varsim.cli.catalogue import TABLES
+    from varsim.cli.catalogue import TABLES, known_name
 
-    for index, name in enumerate([what] if what else TABLES):
-        if what is None:
-            write(f"{name}:" if index == 0 else f"\n{name}:")
-        rows = TABLES[name]()
+    if what is None:
+        width = max(map(len, TABLES))
+        for table, entries in TABLES.items():
+            names = list(entries())
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            write_prose(f"{table:<{width}}  {', '.join(names[:SHOWN])}{more}", width + 2)
+        write("\nWhat each is: varsim list strategies. Its keys: varsim list strategies ssp.")
+        return
+    rows = TABLES[what]()
+    if name is None:
         width = max(len(key) for key in rows)
         for key, entry in rows.items():
-            start = f"{'' if what else '  '}{key:<{width}}  "
-            write_prose(f"{start}{entry.about}", min(len(start), 2 * ITEM))
-            if what and entry.keys:
-                write_prose(f"    {entry.keys}", 6)
-    if what is None:
-        write("\nWith the keys of each: varsim list laws, and so on.")
+            write_prose(f"{key:<{width}}  {entry.about}", min(width + 2, 2 * ITEM))
+        if any(entry.keys for entry in rows.values()):
+            write(f"\nThe keys of one: varsim list {what} {next(iter(rows))}.")
+        return
+    entry = rows[known_name(what, name, rows)]
+    write_prose(f"{name}  {entry.about}", 4)
+    for key in filter(None, re.split(r", (?=\w+: )(?![^{]*})", entry.keys)):
+        write_prose(f"  {key}", 6)
 
 
 @app.command(cls=Command)

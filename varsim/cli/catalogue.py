@@ -22,10 +22,15 @@ class Entry(NamedTuple):
 
 
 def strategies() -> dict[str, Entry]:
-    """Kind of each strategy -> what it does."""
+    """Kind of each strategy -> what people call it, and what it does."""
     from varsim.strategies import ALL_STRATEGIES
 
-    return _of_all(ALL_STRATEGIES)
+    found = _of_all(ALL_STRATEGIES)
+    for kind, entry in found.items():
+        called = getattr(ALL_STRATEGIES[kind], "called", "")
+        if called:
+            found[kind] = entry._replace(about=f"{called}: {entry.about}")
+    return found
 
 
 def laws() -> dict[str, Entry]:
@@ -281,3 +286,16 @@ _SIMPLE: Final[Mapping[object, str]] = {
     float: "number",
     str: "text",
 }
+
+
+def known_name(table: str, name: str, rows: Mapping[str, Entry]) -> str:
+    """The name, if the table has it; typer.BadParameter says which it has."""
+    import typer
+
+    from varsim.scenario.fault import known
+
+    try:
+        known(f"entry of {table}", name, rows)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return name
