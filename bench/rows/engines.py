@@ -5,10 +5,10 @@ from importlib.util import find_spec
 
 from bench.cases import one, scenario
 from bench.measuring import Row, in_turn
-from varsim.cluster.flat.draws import first_blocks
+from varsim.cluster.fast.draws import first_blocks
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.engine import flat_run
+from varsim.study.engine import fast_run
 
 INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
 IN_ARRAYS = ("on_write", "on_read")  # which are neither interpreted nor compiled
@@ -61,6 +61,6 @@ def flat(what: Scenario, interpreted: bool = False) -> Callable[[], Trace]:
 
     def run() -> Trace:
         first_blocks.cache_clear()  # each draws for itself
-        return flat_run(what, strategy, 0, interpreted=interpreted).trace(strategy.label)
+        return fast_run(what, strategy, 0, interpreted=interpreted).trace(strategy.label)
 
     return run

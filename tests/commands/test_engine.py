@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from varsim.cluster.flat.compiled import INTERPRETED
-from varsim.cluster.flat.rules import ENGINE
+from varsim.cluster.fast.rules import ENGINE, Gate, Start
+from varsim.cluster.fast.served import ServedRun
 
 TIMED = """\
 # How long does a step take?
@@ -44,11 +44,16 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in directory.iterdir() if file.is_file()}
 
 
+def interpreted(start: Start, gate: Gate, **_: bool) -> ServedRun:
+    """A run that is not compiled, whoever asks for it."""
+    return ServedRun(start, gate, interpreted=True)
+
+
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("varsim.cluster.flat.run.compiled", lambda: INTERPRETED)
+    monkeypatch.setattr("varsim.study.engine.ServedRun", interpreted)
     runs = {}
     for engine in ("simpy", "fast", "auto"):
         out = tmp_path / engine
@@ -66,7 +71,7 @@ def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
 def test_the_fast_one_is_for_those_who_have_numba(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("varsim.cluster.flat.choice.find_spec", lambda name: None)
+    monkeypatch.setattr("varsim.cluster.fast.choice.find_spec", lambda name: None)
     done = varsim("run", file, "--engine", "fast")
 
     assert done.exit_code == 2

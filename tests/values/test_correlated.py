@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.building import assert_same_run, example, run, scenario
 from tests.seams import Run, run_one
 from tests.statistical import assert_mean, harmonic, step_times
-from varsim.study.engine import flat_run, reason_against
+from varsim.study.engine import fast_run, reason_against
 from varsim.study.why.levers import times_only
 from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.stream import keyed
@@ -127,7 +127,7 @@ def test_both_engines_draw_the_same(kind: str, law: dict[str, Any]) -> None:
     (strategy,) = made.strategies
 
     assert not reason_against(made, strategy)
-    found = flat_run(made, strategy, 0, interpreted=True).trace(strategy.label)
+    found = fast_run(made, strategy, 0, interpreted=True).trace(strategy.label)
     assert_same_run(found, run_one(Run(made, 0, 0)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoRetur
 import typer
 
 from varsim.cli.console import USAGE, complain
-from varsim.cluster.flat.rules import ENGINE
+from varsim.cluster.fast.rules import ENGINE
 
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
@@ -124,7 +124,7 @@ def use(engine: Engine, scenarios: "Iterable[Scenario]", among: float = 0.0) -> 
 
     `among`: gradients of all runs that one process makes, if it makes several.
     """
-    from varsim.cluster.flat.choice import can_compile
+    from varsim.cluster.fast.choice import can_compile
     from varsim.study.engine import is_worth_it, reason_against
 
     if engine == "fast" and not can_compile():

@@ -10,7 +10,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -69,8 +69,8 @@ class BackupWorkers(Strategy):
         # With overlap they are among those on their way.
         return super().holds(cluster) + Holds(servers=(kept,) * (not self.overlaps))
 
-    def rules(self, cluster: Cluster) -> Rules | None:
-        return None if self.overlap else Rules("cutoff", self.replicas_to_aggregate)
+    def rules(self, cluster: Cluster) -> Gate | None:
+        return None if self.overlap else Gate("cutoff", self.replicas_to_aggregate)
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""

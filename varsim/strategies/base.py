@@ -8,7 +8,7 @@ from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.flat.reducing import AnyRules
+from varsim.cluster.fast.rules import AnyRules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import (
     Copies,

@@ -9,6 +9,7 @@ from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -52,6 +53,9 @@ class KAsync(AsynchronousStrategy):
         """And the gradients of an update, each by itself until the last has come."""
         kept = Copies("gradients of an update", self.k, of="gradients")
         return super().holds(cluster) + Holds(servers=(kept,))
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        return Gate("group", self.k) if self.staleness_policy is None else None
 
     def check(self, cluster: Cluster) -> None:
         """K workers must be there, as each gives one gradient to an update."""

@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -49,6 +50,9 @@ class KBatchAsync(AsynchronousStrategy):
         """And the gradients of an update, each by itself until the last has come."""
         kept = Copies("gradients of an update", self.k, of="gradients")
         return super().holds(cluster) + Holds(servers=(kept,))
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        return Gate("batch", self.k) if self.staleness_policy is None else None
 
     def start(self, job: Job) -> None:
         server = ParameterServer(job, drops=False, policy=self.staleness_policy)

@@ -9,6 +9,7 @@ from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -60,6 +61,9 @@ class KBatchSync(Strategy):
         """And the gradients of an update, each by itself until the last has come."""
         kept = Copies("gradients of an update", self.k, of="gradients")
         return super().holds(cluster) + Holds(servers=(kept,))
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        return Gate("race", self.k)
 
     def start(self, job: Job) -> None:
         steps = job.cutoff()

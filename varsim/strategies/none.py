@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -72,10 +72,9 @@ class NoSynchronization(AsynchronousStrategy):
         waits = self.use_locking and not self.overlaps  # else they are on their way
         return super().holds(cluster) + Holds(servers=(waiting,) * waits)
 
-    def rules(self, cluster: Cluster) -> Rules | None:
-        if self.overlap or self.staleness_policy is not None:
-            return None
-        return Rules("locking" if self.use_locking else "asynchronous")
+    def rules(self, cluster: Cluster) -> Gate | None:
+        covered = not (self.overlap or self.use_locking) and self.staleness_policy is None
+        return Gate("free") if covered else None
 
     def start(self, job: Job) -> None:
         server = ParameterServer(

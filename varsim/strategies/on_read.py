@@ -9,7 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.reducing import Reading
+from varsim.cluster.fast.rules import Reading
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.replicas import LocalReplicas

@@ -12,7 +12,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import AllReduce
-from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep
 from varsim.cluster.memory import Memory, replica_memory

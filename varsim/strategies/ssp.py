@@ -9,7 +9,7 @@ from varsim.cluster.cache import ParameterCache
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Arrivals, BoundedClocks
@@ -81,10 +81,10 @@ class StaleSynchronous(AsynchronousStrategy):
     def round(self) -> Round:
         return Round("iteration", gradients=1)
 
-    def rules(self, cluster: Cluster) -> Rules | None:
+    def rules(self, cluster: Cluster) -> Gate | None:
         if self.staleness_policy is not None:
             return None
-        return Rules("bounded", bound=self.staleness, keeps=self.refresh == "when_stale")
+        return Gate("bound", bound=self.staleness, keeps=self.refresh == "when_stale")
 
     def check_workload(self, workload: Workload) -> None:
         """A cache takes up gradients as the servers do only where these remember nothing."""

@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.fast.rules import Gate
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -108,11 +108,11 @@ class SyncReplicas(Strategy):
         accumulators = Copies("accumulators", of="gradients")
         return super().holds(cluster) + Holds(servers=(accumulators, *averages))
 
-    def rules(self, cluster: Cluster) -> Rules | None:
+    def rules(self, cluster: Cluster) -> Gate | None:
         if self.overlap:
             return None
         tokens, first = self._tokens(cluster), self._first()
-        return Rules("accumulators", self.replicas_to_aggregate, tokens, first)
+        return Gate("tokens", self.replicas_to_aggregate, tokens, first)
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""

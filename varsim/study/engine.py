@@ -3,14 +3,19 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
-from varsim.cluster.flat.arrays import Start
-from varsim.cluster.flat.building import NotCoveredError, keep_memory
-from varsim.cluster.flat.choice import can_compile, expected, uncovered, weight, worth_compiling
-from varsim.cluster.flat.local import LocalRun
-from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.reducing import Reading
-from varsim.cluster.flat.rules import ENGINE, Rules
-from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
+from varsim.cluster.fast.local import LocalRun
+from varsim.cluster.fast.mirrored import MirroredRun
+from varsim.cluster.fast.rules import (
+    ENGINE,
+    Gate,
+    NotCoveredError,
+    Reading,
+    Start,
+    expected,
+    keep_memory,
+)
+from varsim.cluster.fast.served import ServedRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -66,7 +71,7 @@ def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> b
     rules = strategy.rules(cluster)
     if chosen() == "simpy" or rules is None:
         return False
-    if not isinstance(rules, Rules):
+    if not isinstance(rules, Gate):
         return True
     if not can_compile():
         return False
@@ -91,20 +96,20 @@ def fast_trace(
     if not picks_fast(scenario, strategy, among):
         return None
     try:
-        made = flat_run(scenario, strategy, replication)
+        made = fast_run(scenario, strategy, replication)
         return made.trace(strategy.label, record=record)
     except NotCoveredError:
         return None
 
 
-def flat_run(
+def fast_run(
     scenario: Scenario,
     strategy: Strategy,
     replication: int,
     *,
     interpreted: bool = False,
-) -> FlatRun | MirroredRun | LocalRun:
-    """A run by the engine for times alone; see FlatRun."""
+) -> ServedRun | MirroredRun | LocalRun:
+    """A run by the engine for times alone; see ServedRun."""
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
     assert rules is not None
@@ -112,6 +117,6 @@ def flat_run(
     workload, stop, seed = scenario.workload_of(strategy), scenario.stop_of(strategy), scenario.seed
     workers = strategy.workers(cluster)
     start = Start(cluster, workload, stop, seed, replication, workers)
-    if isinstance(rules, Rules):
-        return FlatRun(start, rules, interpreted=interpreted)
+    if isinstance(rules, Gate):
+        return ServedRun(start, rules, interpreted=interpreted)
     return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)

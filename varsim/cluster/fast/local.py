@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.flat.arrays import TOGETHER, Spans, Start, Workers
-from varsim.cluster.flat.broadcasts import ITERATIONS, PHASES, Broadcasts
-from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import NEVER
-from varsim.cluster.flat.reducing import Reading
-from varsim.cluster.flat.reductions import carried, idle_network, of_copies
+from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
+from varsim.cluster.fast.broadcasts import ITERATIONS, PHASES, Broadcasts
+from varsim.cluster.fast.reductions import carried, idle_network, of_copies
+from varsim.cluster.fast.rules import NotCoveredError, Reading, Start
+from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import EvaluationRow, GradientRow, LinkRow, Outcome, Phase, Trace
 
@@ -28,7 +27,7 @@ _MANY: Final = 1 << 14
 
 
 class LocalRun:
-    """A run in arrays; see `FlatRun`."""
+    """A run in arrays; see `ServedRun`."""
 
     def __init__(self, start: Start, reading: Reading) -> None:
         cluster, workload, stop, seed, replication, workers = start

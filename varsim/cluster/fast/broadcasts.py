@@ -11,7 +11,7 @@ from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.collective import Broadcast
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.reductions import carried
+from varsim.cluster.fast.reductions import carried
 from varsim.cluster.network import network
 from varsim.cluster.trace import PHASE_BITS, RANK_BITS, LinkRow, Phase
 from varsim.cluster.worker import Worker

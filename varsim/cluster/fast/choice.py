@@ -4,24 +4,22 @@ from importlib.util import find_spec
 from typing import Final
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.compiled import is_made
-from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
-from varsim.cluster.flat.reductions import foretold
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.fast.compiled import is_made
+from varsim.cluster.fast.reductions import foretold
+from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
 
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
 # Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
-_TO_MAKE: Final = 4_000_000
+_TO_MAKE: Final = 2_000_000
 # How many times as long SimPy takes for a gradient over fair links: where all flows meet in one,
 # and for each server where they do not.
 _HUB: Final = 4.0
 _MESH: Final = 12.0
 # With more flows at a time than so many SimPy, which has all rates in arrays, is as fast.
 _MOST_FLOWS: Final = 1024
-NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
 
@@ -34,8 +32,12 @@ def uncovered(
         return "values are worked out"
     if stop.loss is not None:
         return "a loss ends the run"
-    if not isinstance(rules, Rules):
+    if not isinstance(rules, Gate):
         return _unforeseen(cluster, workload, rules, workers)
+    if cluster.overheads is not None or cluster.server_update is not None:
+        return "servers take time for requests or updates"
+    if cluster.network.sharing == "fair" and cluster.network.message_overhead:
+        return "messages have an overhead on fair links"
     return ""
 
 
@@ -69,20 +71,12 @@ def weight(cluster: Cluster, rules: AnyRules) -> float:
     0 where machine code is no faster, or not needed: of all-reduces, which are made in arrays.
     """
     network = cluster.network
-    if not isinstance(rules, Rules):
+    if not isinstance(rules, Gate):
         return 0.0
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
     if network.kind == "star" and network.flows is None and one:
-        return _HUB * (1.5 if network.message_overhead else 1.0)
+        return _HUB
     flows = cluster.workers * cluster.parameter_servers
     return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
-
-
-def expected(stop: Stop, rules: Rules, workload: Workload) -> int:
-    """How many gradients a run takes, about; 0 where nothing but time ends it."""
-    each = max(rules.needed, rules.tokens, 1)
-    counts = [] if stop.global_steps is None else [stop.global_steps * each]
-    counts += [] if stop.examples is None else [stop.examples // workload.batch_size]
-    return min(counts, default=0)

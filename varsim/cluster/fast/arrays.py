@@ -1,35 +1,22 @@
 """What runs in arrays of all workers have in common: workers, compute times, spans."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.draws import ComputeTimes
-from varsim.cluster.flat.record import Record
+from varsim.cluster.fast.draws import ComputeTimes
+from varsim.cluster.fast.rules import NotCoveredError
 from varsim.cluster.rows import BLOCK as ROWS_OF_A_BLOCK
 from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import end_of, windows
-from varsim.cluster.stop import Stop
 from varsim.cluster.trace import Phase, Span
 from varsim.values.distribution import BLOCK
 from varsim.values.workload import Workload
 
 # Ends of spans that are recorded at once.
 TOGETHER: Final = 1 << 20
-
-
-class Start(NamedTuple):
-    """What a run begins with."""
-
-    cluster: Cluster
-    workload: Workload
-    stop: Stop
-    seed: int
-    replication: int
-    workers: int
 
 
 class Workers:
@@ -96,7 +83,8 @@ class Spans:
         self._phases, self._iterations = np.array(phases), np.array(iterations)
         self._each = max(iterations) + 1
         self._begun = np.full(workers.number, workers.down)  # when each began what comes next
-        self._rounds, self._record = 0, Record(workers.number)
+        self._rounds, self._rows = 0, Rows(len(Span._fields))
+        self._parts = 0
 
     def record(self, rounds: Times, end: int) -> None:
         """Record when the spans of the next rounds end, (rounds, spans, ranks), at the end (ns)."""
@@ -114,11 +102,12 @@ class Spans:
         np.minimum(times, end, out=times)
         for first in range(0, self._number, some):
             of_some = times[:, first : first + some].T.copy()
-            self._record.take_spans(_columns(first, of_some, phases, iterations))
+            self._rows.append_columns(_columns(first, of_some, phases, iterations))
+        self._parts += 1
 
     def rows(self) -> Rows:
         """All spans, by worker."""
-        return self._record.span_rows()
+        return self._rows if self._parts < 2 else self._rows.by(0, self._number)
 
 
 def _columns(first: int, times: Times, phases: Times, iterations: Times) -> Times:

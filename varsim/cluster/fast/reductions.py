@@ -15,7 +15,7 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import vectors_of
-from varsim.cluster.flat.reducing import Reading, Reducing
+from varsim.cluster.fast.rules import Reading, Reducing
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.topology.base import Topology

@@ -13,18 +13,17 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.flat.arrays import TOGETHER, Spans, Start, Workers
-from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import NEVER
-from varsim.cluster.flat.reducing import Reducing
-from varsim.cluster.flat.reductions import of_gradients
+from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
+from varsim.cluster.fast.reductions import of_gradients
+from varsim.cluster.fast.rules import NotCoveredError, Reducing, Start
+from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 
 
 class MirroredRun:
-    """A run in arrays; see `FlatRun`."""
+    """A run in arrays; see `ServedRun`."""
 
     def __init__(self, start: Start, reducing: Reducing) -> None:
         cluster, workload, stop, seed, replication, workers = start

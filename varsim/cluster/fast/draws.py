@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building, check_sums, records
+from varsim.cluster.fast.rules import check_sums
 from varsim.cluster.slowdown import windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
 from varsim.values.stream import keyed, stream, streams
@@ -56,41 +55,29 @@ class ComputeTimes:
         if self._independent and workers * BLOCK > _MANY:
             self._kept = min(BLOCK, 8 << (each // 8).bit_length())
 
-    def lay_out(self, building: Building, workers: Ints) -> None:
-        """The first draws of every worker; of a constant law one time, again and again.
+    def first(self) -> tuple[Ints, int]:
+        """The first draws of every worker, and how many these are; of a constant law one for all.
 
         There is room for as many again: those that come next, or came before.
         """
-        m, number = building.scalars, len(workers)
-        first = self._draws(range(number), 0)
+        first = self._draws(range(len(self._factors)), 0)
         if self._is_constant:
-            workers[:, at.TIMES] = building.add(first[:, 0]) + np.arange(number)
-            workers[:, at.DRAWS] = _FOREVER
-            return
-        workers[:, at.TIMES] = building.add(first) + self._kept * np.arange(number)
-        building.room(first.size)
-        workers[:, at.DRAWS] = self._kept
-        m[at.WITHIN], m[at.PLANE] = self._kept - 1, first.size
+            return first[:, :1], _FOREVER
+        return np.concatenate((first, np.zeros_like(first)), axis=1), self._kept
+
+    def more(self, draws: Ints, drawn: Ints) -> Iterator[tuple[Ints, int, Ints]]:
+        """More draws for workers that have used up almost all they have.
+
+        Their ranks, how many they have had, and the next ones of each.
+        """
+        short = draws - drawn < self._kept // 8
+        for first in np.unique(draws[short]).tolist():
+            ranks = np.flatnonzero(short & (draws == first))
+            yield ranks, first, self._draws(ranks.tolist(), first)
 
     def of_all(self, block: int) -> Ints:
         """Each worker's times of a block, (workers, BLOCK); blocks come in order."""
         return self._block(range(len(self._factors)), block)
-
-    def refill(self, m: Any) -> None:
-        """Draw more for the workers that have few draws left."""
-        workers, kept = records(m), self._kept
-        draws = workers[:, at.DRAWS]
-        short = draws - workers[:, at.DRAWN] < kept // 8
-        for first_draw in np.unique(draws[short]).tolist():
-            ranks = np.flatnonzero(short & (draws == first_draw))
-            first = int(workers[0, at.TIMES] + first_draw // kept % 2 * m[at.PLANE])
-            plane = slice(first, first + int(m[at.PLANE]))
-            times = np.asarray(m[plane]).reshape(-1, kept)  # of an array a view
-            times[ranks] = self._draws(ranks.tolist(), first_draw)
-            if isinstance(m, list):
-                m[plane] = times.ravel().tolist()
-        first = int(m[at.WORKERS] + at.DRAWS)
-        m[first : first + workers.size : at.WORKER_SIZE] = (draws + kept * short).tolist()
 
     def _draws(self, ranks: Sequence[int], first: int) -> Ints:
         """So many times of these workers as are kept, from that draw on (ranks, kept)."""

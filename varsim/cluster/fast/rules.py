@@ -1,0 +1,99 @@
+"""What a strategy says of itself to the engine for times alone."""
+
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from varsim.cluster.buckets import Bucketing
+from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.description import Cluster
+from varsim.cluster.fast.tables import Kind
+from varsim.cluster.stop import Stop
+from varsim.values.workload import Workload
+
+# Variable of the environment that says which engine to use, here and in processes started here.
+ENGINE: Final = "VARSIM_ENGINE"
+# As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
+_LONGEST: Final = 1 << 58
+
+
+class Gate(NamedTuple):
+    """What lets a worker go on whose gradient is there, of strategies with servers.
+
+    `needed`: gradients for an update; `tokens`: put into the queue after one, and `first` before;
+    `bound`: how far a worker may be ahead, which `keeps` what it has read while that is new enough.
+    """
+
+    kind: Kind
+    needed: int = 1
+    tokens: int = 0
+    first: int = 0
+    bound: int = 0
+    keeps: bool = False
+
+
+class Reducing(NamedTuple):
+    """Gradients of so many micro-batches are added up, and all-reduced among all workers.
+
+    `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
+    pass, as they are ready.
+    """
+
+    choice: Choice
+    bucketing: Bucketing | None = None
+    micro_batches: int = 1
+    overlap: bool = False
+
+
+class Reading(NamedTuple):
+    """Workers have copies of their own, which are read after every so many steps of theirs.
+
+    `moves`: for that they are all-reduced; `write_back`: they become what was read; `broadcasts`:
+    which rank 0 sends to the others.
+    """
+
+    every: int
+    moves: bool
+    write_back: bool
+    broadcasts: bool
+
+
+AnyRules: TypeAlias = Gate | Reducing | Reading
+
+
+class Start(NamedTuple):
+    """What a run begins with."""
+
+    cluster: Cluster
+    workload: Workload
+    stop: Stop
+    seed: int
+    replication: int
+    workers: int
+
+
+class NotCoveredError(Exception):
+    """Run that only the engine on SimPy can make."""
+
+
+def check_sums(longest: float) -> None:
+    """NotCoveredError if a run has times so long (ns) that 64 bits are too few for their sums."""
+    if not longest <= _LONGEST:
+        raise NotCoveredError("its times are too long for sums of 64 bits")
+
+
+def keep_memory() -> None:
+    """Let glibc keep freed memory for the next run, as new pages take long to get.
+
+    When it frees a block of up to 32 MB that had a mapping of its own, glibc takes blocks up to
+    that size from its heap from then on, and keeps up to twice that size free at the heap's end.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
+def expected(stop: Stop, gate: Gate, workload: Workload) -> int:
+    """How many gradients a run takes, about; 0 where nothing but time ends it."""
+    each = max(gate.needed, gate.tokens, 1)
+    counts = [] if stop.global_steps is None else [stop.global_steps * each]
+    counts += [] if stop.examples is None else [stop.examples // workload.batch_size]
+    return min(counts, default=0)
