@@ -90,6 +90,8 @@ class ServedRun:
             cluster, workload, number, seed, replication, expected(stop, gate, workload) // number
         )
         self._slack = number + 2
+        if gate.needed > _MOST_ROWS:
+            raise NotCoveredError("its updates are of too many gradients")
         self._tables = {name: table(name, 0) for name in Run._fields}
         made, workers = self._tables, table("workers", number)
         state = made["state"].view(np.recarray)[0]
@@ -110,7 +112,7 @@ class ServedRun:
         state.room = rows
         made["columns"] = table("columns", len(GradientRow._fields) * rows, zeros=False)
         made["notes"] = table("notes", 2 * 7 * (rows + 2 * self._slack), zeros=False)
-        made["steps"] = table("steps", 2 * (rows + 2 * self._slack))
+        made["steps"] = table("steps", 2 * (rows + 2 * self._slack), zeros=False)
         made["again"] = table("again", 4 * self._slack * (2 + network.most_hops))
         state.variables, state.workers, state.fair = variables, number, self._fair
         state.batch_size = workload.batch_size
