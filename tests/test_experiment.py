@@ -10,7 +10,6 @@ import pytest
 
 import varsim
 from varsim import load_scenario
-from varsim.report.words.plan import sentences
 from varsim.scenario.load import load as read
 from varsim.study.experiment import PlanExperiment, Program, SweepExperiment, Training
 
@@ -145,7 +144,7 @@ def test_a_plan_gives_its_answer() -> None:
     assert found.scenario is not None
     assert found.scenario.cluster.workers == 1
     assert varsim.run(asked).sha256 == found.sha256
-    assert sentences(found)
+    assert found.answer()
 
 
 def test_training_and_variables_are_checked_by_how_they_begin() -> None:
@@ -221,8 +220,8 @@ def test_what_was_loaded_is_swept_and_planned_like_its_file() -> None:
 
     asked = {"minimize": "workers", "space": {"cluster.workers": [1, 2]}}
     plan = {**said(), "targets": {"throughput": "1 examples/s"}, "plan": asked}
-    answer = sentences(varsim.plan(plan))
-    assert sentences(varsim.plan(varsim.load(plan))) == answer
+    answer = varsim.plan(plan).answer()
+    assert varsim.plan(varsim.load(plan)).answer() == answer
     with pytest.raises(ValueError, match="asked as it is"):
         varsim.plan(varsim.load(plan), minimize="workers")
     with pytest.raises(varsim.ScenarioError, match="nothing is asked"):

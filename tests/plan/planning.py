@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from varsim.report.told import Note
 from varsim.scenario.plan import Question, question_of_text
 from varsim.study.plan.cell import Cell, Places, all_cells
 from varsim.study.plan.plan import Plan
@@ -69,3 +70,15 @@ def searched(
 def plan_of(found: Found, cells: Sequence[Cell], made: int = 0) -> Plan:
     """What there is to tell of what was found, but for what binds."""
     return Plan(found, Places(found.question.quantities, cells), [], made, None)
+
+
+def note(plan: Plan, code: str) -> Note:
+    """The only note or sentence of this code that is told of a plan."""
+    told: list[Note] = [*plan.report.headline, *plan.report.notes]
+    (found,) = (one for one in told if one.code == code)
+    return found
+
+
+def codes(plan: Plan) -> list[str]:
+    """Of all sentences and notes that are told of it."""
+    return [one.code for one in (*plan.report.headline, *plan.report.notes)]

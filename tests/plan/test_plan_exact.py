@@ -1,12 +1,11 @@
 """Plans in which nothing is random, and what decides them without a price."""
 
 import json
-import re
 from pathlib import Path
 
-from tests.plan.planning import BASE, BLOCK, plan_of, question, searched
-from varsim.report.plan import document
-from varsim.report.words.plan import answer, effort
+from tests.plan.planning import BASE, BLOCK, codes, plan_of, question, searched
+from varsim.report.products.plan_facts import document
+from varsim.report.told import Number
 from varsim.study.plan.findings import unpriced
 from varsim.study.verdict import EQUAL
 
@@ -22,13 +21,9 @@ def test_each_cell_is_run_once_where_nothing_is_random(tmp_path: Path) -> None:
     assert runs.status.done == len(found.looked_at)
     assert found.check is None
     assert found.answer.speed.half_width == 0
-    said = answer(plan_of(found, cells))
-    assert "Nothing random affects these numbers: they are exact, from one run." in said
-    assert not any("on average" in line or "fresh seeds" in line for line in said)
-    best = [line for line in said if line.startswith("Target throughput at least 150 examples/s: ")]
-    assert best[0].endswith(" to spare.")
-    made = effort(plan_of(found, cells, runs.status.done))
-    assert ", 1 of each cell" in made
+    told = codes(plan_of(found, cells))
+    assert "exact" in told
+    assert "holds" not in told
 
 
 def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
@@ -44,11 +39,9 @@ def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
     names = {one.name: one.has for one in unpriced(found)}
     assert names == {"parameter servers": "2", "cluster.network.bandwidth": "10 Gbit/s"}
     plan = plan_of(found, cells, runs.status.done)
-    said = answer(plan)
-    assert (
-        "No price is given for cluster.network.bandwidth: the answer uses 10 Gbit/s at no cost "
-        "(zip it with prices.device_hour)." in said
-    )
+    named = [one.values for one in plan.report.notes if one.code == "unpriced"]
+    assert [(one["what"], one["has"]) for one in named] == list(names.items())
+    assert named[1]["remedy"] == "zip it with prices.device_hour"
     facts = document(plan)
     assert [one["name"] for one in json.loads(json.dumps(facts))["unpriced"]] == [*names]
 
@@ -58,7 +51,7 @@ def test_a_tie_goes_to_less_of_what_has_no_price(tmp_path: Path) -> None:
     base = CONSTANT.replace(", server_hour: 0.7", "").replace("  - {kind: on_write}\n", "")
     base = base.replace("throughput: 150 ", "throughput: 155 ")
     block = BLOCK.replace("[1, 2]", "[1, 2]\n  cluster.network.bandwidth: [40 Gbit/s, 80 Gbit/s]")
-    found, _, cells = searched(question(block, base=base), tmp_path, exhaustive=True)
+    found, _, _ = searched(question(block, base=base), tmp_path, exhaustive=True)
     best = found.answer
     assert best is not None
     assert best.cell.machines.servers == 1
@@ -66,9 +59,9 @@ def test_a_tie_goes_to_less_of_what_has_no_price(tmp_path: Path) -> None:
     alike = [one for one in found.ranking() if one.objective.mean == best.objective.mean]
     assert max(one.speed.mean for one in alike) > best.speed.mean
     assert unpriced(found) == []
-    said = answer(plan_of(found, cells))
-    (second,) = (line for line in said if line.startswith("Runner-up: "))
-    assert second.endswith(", as much with more that costs nothing here.")
+    second = found.runner_up
+    assert second is not None
+    assert second.objective.mean == best.objective.mean
 
 
 def test_workers_tie_with_fewer_servers(tmp_path: Path) -> None:
@@ -103,15 +96,17 @@ def test_cells_that_cost_practically_the_same_are_said_to(tmp_path: Path) -> Non
     second = found.runner_up
     assert second is not None
     assert second.cell.number in close
-    said = answer(plan_of(found, cells))
-    assert any(line.startswith("Runner-up: ") and line.endswith(f", {EQUAL}.") for line in said)
+    assert codes(plan_of(found, cells)).count("close-cells") == 0, "equal is not open"
 
 
 def test_every_target_that_is_missed_is_named(tmp_path: Path) -> None:
     sets = ["targets.staleness_p99=0", "targets.throughput=9000 examples/s"]
     found, _, cells = searched(question(sets=sets, base=CONSTANT), tmp_path)
-    said = answer(plan_of(found, cells))
-    (own,) = (line for line in said if " cells of async PS surely meets every " in line)
-    assert re.match(r"None of the \d+ cells of async PS \(none\) surely meets every target: ", own)
-    assert "misses staleness p99 at most 0 updates: it reaches " in own
-    assert "; and misses throughput at least 9,000 examples/s: it reaches " in own
+    table = plan_of(found, cells).report.table
+    row = table.rows.index("async PS")
+    columns = {one.key: one.cells[row] for one in table.columns}
+    assert str(columns["verdict"]).startswith("none of ")
+    for target in ("staleness_p99", "throughput"):
+        reached = columns[target]
+        assert isinstance(reached, Number)
+        assert reached.margin < 0

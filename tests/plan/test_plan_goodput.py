@@ -1,16 +1,14 @@
 """A plan that promises goodput among failures inside its runs, with the interval to be chosen."""
 
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.plan.planning import BASE, plan_of, question, searched
-from varsim.report.plan import report, table
 from varsim.report.report import Table
-from varsim.report.words.plan import answer
+from varsim.report.told import Note, Number
 from varsim.study.plan.cell import Cell
 from varsim.study.plan.findings import unpriced
 from varsim.study.simulation import rules_of
@@ -43,13 +41,11 @@ most_replications: 16
 
 def test_the_interval_is_chosen(tmp_path: Path) -> None:
     """Saved every second the chief does little else; every 100 s most is lost with the server."""
-    found, runs, cells = searched(question(BLOCK, base=MORTAL), tmp_path)
+    found, _, _ = searched(question(BLOCK, base=MORTAL), tmp_path)
     assert found.answer is not None
     of = {_interval(one.cell): one for one in found.looked_at.values()}
     assert _interval(found.answer.cell) == 5.0
     assert not of[100.0].feasible
-    said = " ".join(answer(plan_of(found, cells, runs.status.done)))
-    assert "Target goodput at least 70 %: " in said
 
 
 def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
@@ -67,18 +63,23 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
     assert rules.checkpoint is not None
     assert every == rules.checkpoint.every
 
-    (line,) = (line for line in answer(plan) if "interval" in line)
-    assert line == f"Its optimal interval between checkpoints is {every:.2f} s."
-    told = report(plan)
-    assert told.data is not None
+    (said,) = (one for one in plan.report.notes if one.code == "optimal-interval")
+    assert isinstance(said.values["best"], Number)
+    assert said.values["best"].mean == every
+    told = plan.report
     place = told.data.columns.index("checkpoint_interval_s")
-    assert told.data.rows[0][place] == every
-    assert math.isnan(float(str(told.data.rows[1][place])))
+    first, second = told.data.rows
+    assert first[place] == every
+    assert math.isnan(float(str(second[place])))
     document = told.facts()
     assert document["answer"]["checkpoint_interval_s"]["mean"] == every
-    (pages,) = (one for one in told.blocks if isinstance(one, Table) and one.label == "All cells")
+    (pages,) = (
+        one
+        for one in told.shown_on_page().blocks
+        if isinstance(one, Table) and one.label == "All cells"
+    )
     assert "optimal interval" in pages.columns
-    assert pages.axes == ("USD/h", "cost of a million examples")
+    assert pages.axes == ("cost per hour", "goodput >= 70 %")
 
 
 def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
     assert few.hourly < many.hourly
     assert few.speed.mean < 0.9 * many.speed.mean
     plan = plan_of(found, cells, runs.status.done)
-    assert "examples/s kept" in str(table(plan))
+    assert "examples/s kept" in [one.head for one in plan.report.table.columns]
 
 
 def _interval(cell: Cell) -> object:
@@ -122,10 +123,9 @@ def test_shares_are_apart_by_points(tmp_path: Path) -> None:
     plan = plan_of(found, cells, runs.status.done)
     assert found.answer is not None
     (one,) = found.answer.judgements
-    (line,) = (line for line in answer(plan) if line.startswith("Target goodput"))
-    told = re.search(r": surely ([\d.]+) points to spare\.$", line)
-    assert told is not None
-    assert float(told[1]) == pytest.approx(100 * (one.surely - 0.7), rel=0.01)
+    (column,) = (column for column in plan.report.table.columns if column.key == "goodput")
+    assert isinstance(column.cells[0], Number)
+    assert column.cells[0].margin == pytest.approx(one.surely - 0.7)
 
 
 def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:
@@ -138,7 +138,4 @@ def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:
     found, runs, cells = searched(question(block, base=base), tmp_path)
     assert found.answer is None
     assert {one.speed.mean for one in found.looked_at.values()} == {0.0}
-    said = answer(plan_of(found, cells, runs.status.done))
-    assert said[0] == "No answer: at no cell is any work kept; `varsim run` of one says why."
-    assert said[1].endswith(" keeps any work.")
-    assert "target" not in " ".join(said)
+    assert plan_of(found, cells, runs.status.done).report.headline == (Note("no-work-kept"),)

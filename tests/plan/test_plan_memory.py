@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan.planning import BASE, BLOCK, question
+from tests.plan.planning import BASE, BLOCK, note, question
 from varsim import ScenarioError
-from varsim.report.words.plan import notes
+from varsim.report.told import Number
 from varsim.study.plan.plan import Plan, Planning
 from varsim.study.plan.runs import Runs
 from varsim.study.sweep.execution import Here
@@ -31,12 +31,12 @@ class TestPlan:
             assert best is not None
             assert best.cell.machines.servers == servers
         assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
-        said = [note for note in notes(limited) if "memory" in note]
-        assert said == [
-            "Cells left out because they do not fit into memory: async PS 2; the first "
-            "needs "
-            "20 MB, and a server has 15 MB (memory.exceeded: mark includes them)."
-        ]
+        assert note(limited, "memory-cells").values == {
+            "who": ("2 of async PS",),
+            "needs": Number(20e6, unit="B"),
+            "has": Number(15e6, unit="B"),
+            "where": "server",
+        }
         marked = self.answer(
             tmp_path / "marked", block, base + SERVERS.replace("refuse", "mark")
         ).found.answer

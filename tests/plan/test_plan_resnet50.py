@@ -12,8 +12,7 @@ from tests.goldens import GOLDEN, check_columns
 from tests.plan.planning import plan_of, searched
 from tests.seams import load_text
 from varsim import simulate
-from varsim.report.plan import report
-from varsim.report.render import render
+from varsim.report.formats import render
 from varsim.scenario.plan import load_question
 from varsim.study.plan.cell import Places
 from varsim.study.plan.plan import Plan, answer_scenario
@@ -29,7 +28,7 @@ def part_of_it() -> list[list[str]]:
     with TemporaryDirectory() as folder:
         found, runs, cells = searched(asked, Path(folder))
     plan = plan_of(found, cells, runs.status.done)
-    return list(csv.reader(io.StringIO(render(report(plan), "csv"))))
+    return list(csv.reader(io.StringIO(render(plan.report, "csv"))))
 
 
 def test_it_begins_with_its_question() -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.plan.planning import BASE, BLOCK, plan_of, question, searched
+from tests.plan.planning import BASE, BLOCK, codes, note, plan_of, question, searched
 from varsim import simulate
-from varsim.report.plan import document, table
-from varsim.report.words.plan import answer
-from varsim.report.words.plan import notes as notes_of
+from varsim.report.products.plan_facts import document
+from varsim.report.told import Note
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan import search as searching
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value
 from varsim.study.plan.findings import binding, closest, trade
+from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import FRESH
 from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
 from varsim.study.sweep.case import SENT, Finished
@@ -141,17 +141,16 @@ class TestTheAnswer:
         base = base.replace("{throughput: 150 examples/s}", "{loss: 0.05}")
         block = "minimize: time_to_target\nspace: {cluster.workers: [2, 4]}"
 
-        def notes(block: str) -> list[str]:
+        def told(block: str) -> Plan:
             found, _, cells = searched(question(block, base=base), tmp_path)
-            return notes_of(plan_of(found, cells))
+            return plan_of(found, cells)
 
-        assert notes(block)[0] == (
-            "Loss 0.05 is reached at the learning rates of the file, all-reduce "
-            "at learning rate 0.1, async PS at learning rate 0.02; for the best "
-            "rate of each, run varsim tune FILE without the plan."
-        )
+        assert note(told(block), "file-rates").values == {
+            "target": "0.05",
+            "rates": ("all-reduce 0.1", "async PS 0.02"),
+        }
         varied = block.replace("cluster.workers: [2, 4]", "workload.optimizer.learning_rate: [0.1]")
-        assert not any("learning rate" in line for line in notes(varied))
+        assert "file-rates" not in codes(told(varied))
 
     def test_bytes_that_are_sent_have_a_price(self, tmp_path: Path) -> None:
         base = BASE.replace("server_hour: 0.7", "gigabyte: 0.5")
@@ -337,22 +336,22 @@ def test_runs_below_two_rounds_of_each_worker_answer_nothing(tmp_path: Path) -> 
     assert found.answer is None
     assert {one.verdict for one in found.looked_at.values()} == {"short"}
     plan = plan_of(found, cells)
-    assert answer(plan)[0] == "No answer: the runs are too short to say which cell it is."
-    (said,) = [line for line in notes_of(plan) if line.startswith("Short runs: ")]
-    assert "left out of the answer" in said
-    assert "for longer runs: --set 'stop.time=" in said
-    assert not table(plan).rows
+    assert plan.report.headline == (Note("cells-too-short"),)
+    short = note(plan, "short-cells").values
+    assert short["dropped"] == short["of"] == len(found.looked_at)
+    assert "--set 'stop.time=" in str(short["more"])
+    assert not plan.report.table.rows
+    assert not plan.report.details
 
 
 def test_a_short_run_is_told_of_a_plan_with_an_answer(tmp_path: Path) -> None:
     asked = question(sets=["stop.time=0.8 s"])
     found, _, cells = searched(asked, tmp_path)
     assert found.answer is not None
-    (said,) = [line for line in notes_of(plan_of(found, cells)) if line.startswith("Short runs: ")]
-    assert "left out" not in said
+    assert note(plan_of(found, cells), "short-cells").values["dropped"] == 0
 
 
-def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path) -> None:
+def test_the_front_has_what_is_surely_faster_and_the_answer(tmp_path: Path) -> None:
     asked = question(sets=["report.equal_within=0.3"])
     found, runs, cells = searched(asked, tmp_path, exhaustive=True)
     traded = trade(found)
@@ -364,12 +363,7 @@ def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path
         assert all(other.speed.mean < one.speed.mean for other in others)
         assert one not in front
     plan = plan_of(found, cells, runs.status.done)
-    shown = table(plan)
-    assert shown.caption == (
-        "What more throughput costs: of the cells that were run and meet the other targets, each "
-        "is surely faster than the one above it, by more than 30 %. The answer stands among them, "
-        f"though it is not surely faster than all above it. {len(unsure)} more are faster than all "
-        "that cost less by their means alone (cells.csv has all)."
-    )
-    assert shown.column("targets").count("the answer") == 1
+    (shown,) = plan.report.details
+    (verdicts,) = (one.cells for one in shown.columns if one.key == "verdict")
+    assert verdicts.count("the answer") == 1
     assert len(document(plan)["pareto_by_means_alone"]) == len(unsure)

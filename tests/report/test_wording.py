@@ -8,10 +8,18 @@ from string import Formatter
 import pytest
 
 from varsim.report.notes import NOTES, SENTENCES, coded, line, plain
-from varsim.report.told import Note, Number
+from varsim.report.told import Note, Number, Value
 from varsim.report.wording import listed, shown
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference" / "notes.md"
+
+PLANNED: dict[str, Value] = {
+    "objective": "cost_per_hour",
+    "who": "a",
+    "value": Number(12, unit="USD/h"),
+}
+MISSED: dict[str, Value] = PLANNED | {"target": "t", "reached": Number(9)}
+SHORT: dict[str, Value] = {"count": 2, "of": 3, "fewest": Number(4), "where": "a", "more": ""}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +44,11 @@ DOCS = Path(__file__).parent.parent.parent / "docs" / "reference" / "notes.md"
         (Number(7.89e-31, 4e-32), "7.89e-31 ± 4.00e-32"),
         (Number(math.nan), "-"),
         (Number(math.nan, missing="in 1 of 2 replications"), "in 1 of 2 replications"),
+        (Number(32.0, unit="USD/h"), "32.00 USD/h"),
+        (Number(1234.5, unit="EUR"), "1,234.50 EUR"),
+        (Number(2093.0, margin=0.028), "2,093 (+2.8 %)"),
+        (Number(1477.0, margin=-0.2615), "1,477 (-26 %)"),
+        (Number(0.805, unit="share", margin=0.016), "80.5 % (+1.6 points)"),
         (Number(1.0, verdict="baseline"), "1"),
         (Number(1.01, verdict="tie"), "tie"),
     ],
@@ -59,6 +72,67 @@ def test_names() -> None:
             "Fastest: b, 2.50: 2 times a.",
         ),
         (Note("fastest", {"best": "b", "rate": Number(2.5)}), "Fastest: b, 2.50."),
+        (
+            Note("plan-answer", PLANNED | {"targets": 2, "where": "workers = 6"}),
+            "Cheapest to meet both targets: 12.00 USD/h, a with workers = 6.",
+        ),
+        (
+            Note("plan-answer", PLANNED | {"targets": 0, "large": "device"}),
+            "Cheapest: 12.00 USD/h, a (too large for its device).",
+        ),
+        (
+            Note("in-its-way", MISSED | {"off": Number(0.05, unit="share"), "side": "below"}),
+            "In its way: t; a, at 12.00 USD/h, reaches 9, 5 % below.",
+        ),
+        (
+            Note("closest", MISSED | {"where": "n = 6"}),
+            "Closest: a with n = 6, at 12.00 USD/h, reaches 9, but not with 95 % certainty (t).",
+        ),
+        (
+            Note("closest", PLANNED | {"target": "t"}),
+            "Closest: a, at 12.00 USD/h, does not reach it in every replication (t).",
+        ),
+        (
+            Note("nothing-lower", {"objective": "workers", "who": "a"}),
+            "The space has no lower cell of a: widen it?",
+        ),
+        (Note("no-answer", {"targets": 3}), "No answer: no cell is certain to meet all 3 targets."),
+        (
+            Note("short-cells", SHORT | {"dropped": 0}),
+            "Short runs in 2 of 3 cells: 4 gradients per worker at worst (a).",
+        ),
+        (
+            Note("short-cells", SHORT | {"dropped": 1}),
+            "Short runs in 2 of 3 cells: 4 gradients per worker at worst (a); 1 too short to "
+            "judge.",
+        ),
+        (
+            Note("other-speed", {"speed": "0.5", "missed": ("t", "u"), "again": "--set x"}),
+            "At 0.5 times that speed the answer misses t and u; to plan for that: --set x.",
+        ),
+        (
+            Note("other-speed", {"speed": "1.5"}),
+            "At 1.5 times that speed the answer still meets every target.",
+        ),
+        (
+            Note("other-speed", {"speed": "1.5", "rate": Number(9, unit="examples/s")}),
+            "At 1.5 times that speed the answer does 9 examples/s.",
+        ),
+        (
+            Note("other-speed", {"speed": "1.5", "failed": "it broke"}),
+            "At 1.5 times that speed the answer fails: it broke.",
+        ),
+        (
+            Note("busiest", {"what": ("a",), "time": "compute 100 %", "alive": 1}),
+            "Busiest of the answer: a; its workers' time while nothing fails: compute 100 %.",
+        ),
+        (Note("busiest", {"time": "compute 100 %"}), "The answer's workers' time: compute 100 %."),
+        (
+            Note(
+                "cells-run", {"count": 1, "of": 2, "runs": 3, "left": 1, "objective": "step_time"}
+            ),
+            "1 of 2 cells run, 3 runs; no other can be faster.",
+        ),
         (Note("tie", {"tied": ("a", "b"), "rate": Number(2)}), "Tied fastest: a and b, 2."),
         (
             Note("close", {"tied": ("a", "b"), "low": Number(1), "high": Number(2)}),

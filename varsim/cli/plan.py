@@ -1,6 +1,7 @@
 """The commands of a plan: search for the answer, say what is asked."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,7 @@ from varsim.cli import options
 from varsim.cli.amount import MOST_COUNTED, gradients_of, refuse_absurd_cases
 from varsim.cli.amount import told as told_amount
 from varsim.cli.campaign import claim, making, opened, tell_hopeless
-from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, tell, write_prose
+from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, show, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ def plan(
         Literal["table", "csv", "json", "md"],
         typer.Option("--format", help="How the plan is printed."),
     ] = "table",
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every column, note and table.")
+    ] = False,
     yes: options.Yes = False,
     engine: Engine = "auto",
 ) -> None:
@@ -80,8 +84,9 @@ def plan(
     with 3 where nothing reaches the targets. Runs are kept: the same command resumes.
     """
     options.check_backend(backend, scheduler)
+    options.check_all(every, format)
     from varsim.report.files.keeping import put_report
-    from varsim.report.plan import SCENARIO, report, scenario_text
+    from varsim.report.products.plan_facts import SCENARIO, scenario_text
     from varsim.scenario.plan import load_question
     from varsim.study.plan.plan import Planning
     from varsim.study.plan.runs import Runs
@@ -103,7 +108,8 @@ def plan(
             found = planning.run(runs, exhaustive)
         if runs.status.resumed and not quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
-        told = report(found, question(file, whole=not (given or minimize or strategy)))
+        asked_for = question(file, whole=not (given or minimize or strategy))
+        told = replace(found.report, question=asked_for)
         put_report(told, directory, {SCENARIO: scenario_text(found, told)})
     if made_by and not quiet:
         complain(made_by)
@@ -111,15 +117,16 @@ def plan(
     if found.scenario is not None:
         closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
     closing.append(f"plan: {directory / 'plan.md'}, report: {directory / 'report.html'}")
-    tell(told, format, closing)
+    show(told, format, closing, every=every)
     if found.scenario is None:
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
 def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     """Say what a plan asks, and how large its space is."""
+    from varsim.report.notes import coded
+    from varsim.report.products.plan import memory
     from varsim.report.words.caution import cautions
-    from varsim.report.words.plan import left_out
     from varsim.report.words.targets import said as told_target
     from varsim.scenario.plan import OBJECTIVES
     from varsim.study.plan.cell import distinct
@@ -140,8 +147,8 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     for said in cautions(question.base):
         write_prose(f"  note         {said}", ITEM)
     planning = Planning(question)
-    for said in left_out(planning.too_large):
-        write_prose(f"  note         {said}", ITEM)
+    for note in memory(planning.too_large):
+        write_prose(f"  note         {coded(note)}", ITEM)
     tell_hopeless([cell.case for cell in distinct(planning.cells)])
     cells = planning.cells
     few, most = question.first_replications, question.most_replications
@@ -161,12 +168,13 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
 
 def _teller(planning: "Planning") -> Callable[[str, float], str]:
     """Says in words which cell is the best so far."""
-    from varsim.report.words.plan import amount_told
+    from varsim.report.products.plan_cells import amount
+    from varsim.report.wording import shown
 
     question = planning.question
 
     def say(number: str, value: float) -> str:
-        amount = amount_told(question.objective, value, question.currency)
-        return f"{planning.where(int(number))}: {amount}"
+        best = shown(amount(question.objective, value, question.currency))
+        return f"{planning.where(int(number))}: {best}"
 
     return say

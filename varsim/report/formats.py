@@ -1,11 +1,12 @@
 """A report as Markdown, CSV, JSON, or HTML for a notebook."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from varsim.inert import markdown as inert
 from varsim.report.notes import coded, line
 from varsim.report.render import Format, csv_text, grid_row
-from varsim.report.screen import terminal
+from varsim.report.screen import folded, terminal
 from varsim.report.told import Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.provenance import to_json
@@ -42,6 +43,17 @@ def _grid(table: Table) -> str:
     return "\n".join(head + rows)
 
 
+def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
+    """The same as a file; Markdown begins with a title, the question and the pictures beside it."""
+    text = render(report, format)
+    if format != "md":
+        return text
+    asked = report.question.partition("\n")[0]
+    head = [f"# {inert(report.name)}", f"*{inert(asked)}*" if asked else ""]
+    head += [f"![{inert(about)}]({name})" for name, about in pictures.items()]
+    return "\n\n".join([part for part in head if part] + [text])
+
+
 def answer(report: Report) -> str:
     """The headline, a sentence a line."""
     return unheld("\n".join(map(line, report.headline)))
@@ -67,7 +79,8 @@ def html(report: Report) -> str:
 
     said = Markup("").join(Markup("<p>{}</p>").format(line(note)) for note in report.headline)
     notes = Markup("").join(Markup("<p>{}</p>").format(coded(note)) for note in report.notes)
-    first, _ = report.table.brief()
+    first, alike = report.table.brief()
+    same = Markup("<p>{}</p>").format(folded(alike)) if alike else ""
     head = Markup("").join(Markup("<th>{}</th>").format(one.head) for one in first)
     every = zip(*(map(shown, one.cells) for one in first), strict=True)
     rows = Markup("").join(
@@ -77,4 +90,4 @@ def html(report: Report) -> str:
         for name, cells in zip(report.table.rows, every, strict=True)
     )
     table = Markup("<table><tr><th></th>{}</tr>{}</table>").format(head, rows)
-    return str(Markup("<h4>{}</h4>").format(escape(report.name)) + said + table + notes)
+    return str(Markup("<h4>{}</h4>").format(escape(report.name)) + said + table + same + notes)

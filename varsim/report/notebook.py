@@ -142,10 +142,14 @@ def written(
     result: Any, report: Report | Told, directory: str | Path, *, rows: bool = False
 ) -> Path:
     """Write the files that `varsim run` writes; the place of the page."""
+    from varsim.report.files.keeping import put_report
     from varsim.report.files.program import save_variables
     from varsim.report.files.save import save
+    from varsim.report.products.plan_facts import SCENARIO, scenario_text
 
-    if isinstance(report, Told):
+    if isinstance(report, Told) and report.kind == "plan":
+        put_report(report, Path(directory), {SCENARIO: scenario_text(result, report)})
+    elif isinstance(report, Told):
         save(result, Path(directory), report, rows=rows)
     else:
         save_variables(result, Path(directory), report)

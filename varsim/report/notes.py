@@ -100,6 +100,67 @@ def _beginning(of: Values) -> str:
     return f"From the first {updates} updates of each strategy, in {runs}."
 
 
+_BEST: Final = {
+    "cost_per_hour": "Cheapest",
+    "cost_per_million_examples": "Cheapest",
+    "cost_to_target": "Cheapest",
+    "time_to_target": "Soonest at its loss",
+    "step_time": "Shortest steps",
+    "staleness": "Least stale",
+    "wasted": "Least wasted",
+    "workers": "Fewest workers",
+    "parameter_servers": "Fewest servers",
+}
+_EACH: Final = {
+    "cost_per_million_examples": " per million examples",
+    "cost_to_target": " to its loss",
+    "step_time": " a step",
+}
+
+
+def _plan_answer(of: Values) -> str:
+    goal = f" to meet {_goal(of)}" if of["targets"] != "0" else ""
+    large = f" (too large for its {of['large']})" if "large" in of else ""
+    value = of["value"] + _EACH.get(of["objective"], "")
+    return f"{_BEST[of['objective']]}{goal}: {value}, {of['who']}{large}{_with(of)}."
+
+
+def _goal(of: Values) -> str:
+    return {"1": "the target", "2": "both targets"}.get(
+        of["targets"], f"all {of['targets']} targets"
+    )
+
+
+def _with(of: Values) -> str:
+    return f" with {of['where']}" if "where" in of else ""
+
+
+_LOWER: Final = {
+    "cost_per_hour": "cheaper",
+    "cost_per_million_examples": "cheaper",
+    "cost_to_target": "cheaper",
+    "time_to_target": "faster",
+    "step_time": "faster",
+}
+
+
+def _in_its_way(of: Values) -> str:
+    where = of.get("where", of["who"])
+    return f"In its way: {of['target']}; {where}, at {of['value']}, {_reaching(of)}."
+
+
+def _closest(of: Values) -> str:
+    return f"Closest: {of['who']}{_with(of)}, at {of['value']}, {_reaching(of)} ({of['target']})."
+
+
+def _reaching(of: Values) -> str:
+    if "reached" not in of:
+        return "does not reach it in every replication"
+    if "off" not in of:
+        return f"reaches {of['reached']}, but not with 95 % certainty"
+    return f"reaches {of['reached']}, {of['off']} {of['side']}"
+
+
 SENTENCES: Final[dict[str, Line]] = {
     "fastest": _fastest,
     "tie": _tie,
@@ -125,7 +186,49 @@ SENTENCES: Final[dict[str, Line]] = {
     "helps": "Would help most: {change}, {times} times as fast.",
     "may-help": "May help: {change}, {times} times as fast, too close to call.",
     "nothing-explained": "Nothing to explain: {who} made no update.",
+    "plan-answer": _plan_answer,
+    "in-its-way": _in_its_way,
+    "nothing-lower": lambda of: (
+        f"The space has no {_LOWER.get(of['objective'], 'lower')} cell of {of['who']}: widen it?"
+    ),
+    "holds": "It holds in {count} runs with fresh seeds.",
+    "no-answer": lambda of: f"No answer: no cell is certain to meet {_goal(of)}.",
+    "no-numbers": "No answer: no cell has a number to minimize in every replication.",
+    "no-work-kept": "No answer: at no cell is any work kept; varsim run of one says why.",
+    "cells-too-short": "No answer: the runs are too short to say which cell it is.",
+    "closest": _closest,
 }
+
+
+def _short_cells(of: Values) -> str:
+    dropped = f"; {of['dropped']} too short to judge" if of["dropped"] != "0" else ""
+    return (
+        f"Short runs in {of['count']} of {of['of']} cells: {of['fewest']} gradients per worker "
+        f"at worst ({of['where']}){dropped}{of['more']}."
+    )
+
+
+def _other_speed(of: Values) -> str:
+    found = "still meets every target"
+    if "failed" in of:
+        found = f"fails: {of['failed']}"
+    elif "missed" in of:
+        found = f"misses {of['missed']}"
+    elif "rate" in of:
+        found = f"does {of['rate']}"
+    again = f"; to plan for that: {of['again']}" if "again" in of else ""
+    return f"At {of['speed']} times that speed the answer {found}{again}."
+
+
+def _busiest(of: Values) -> str:
+    what = f"Busiest of the answer: {of['what']}; its" if "what" in of else "The answer's"
+    return f"{what} workers' time{' while nothing fails' * ('alive' in of)}: {of['time']}."
+
+
+def _cells_run(of: Values) -> str:
+    left = f"; no other can be {_LOWER.get(of['objective'], 'lower')}" if "left" in of else ""
+    return f"{of['count']} of {of['of']} cells run, {of['runs']} runs{left}."
+
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
 NOTES: Final[dict[str, Line]] = {
@@ -171,6 +274,27 @@ NOTES: Final[dict[str, Line]] = {
     "overlap": "With overlap: true, as in DDP, {who} is {times} times as fast.",
     "stopped": "Runs ended for different reasons: {reasons}.",
     "events": "Events: {events}.",
+    "by-luck": "{who}: met the targets at first by luck, and not with fresh seeds.",
+    "short-cells": _short_cells,
+    "undecided-cells": "{count} cells are too close to a target even after {most} replications.",
+    "failed-cells": "{count} cells failed, such as {where}: {why}",
+    "memory-cells": (
+        "Not run, as memory is too small: {who}; the first needs {needs}, a {where} has {has}."
+    ),
+    "memory-marked": "{who}: {needs} needed, {has} per {where}; timed as if it fitted.",
+    "other-speed": _other_speed,
+    "close-cells": "Too close to call: {count} others meet the targets, too; this mean is lowest.",
+    "unpriced": "No price is given for {what}: the answer uses {has} at no cost ({remedy}).",
+    "file-rates": (
+        "Times to loss {target} are at the learning rates of the file: {rates}; varsim tune has "
+        "better ones."
+    ),
+    "margin": "In brackets: how far a target is surely met (95 %); below 0 it may be missed.",
+    "busiest": _busiest,
+    "cells-run": _cells_run,
+    "cells-chosen": (
+        "{count} cells run, chosen from {of} combinations, {runs} runs: a better one may exist."
+    ),
     "horizon-short": "{who}: the horizon, {horizon}, is shorter than one {what} ({lasts}).",
     "hopeless": _hopeless,
     "never-saved": "{who}: no checkpoint was completed; one is due after {due} of work.",

@@ -33,8 +33,7 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     if first:
         lines += ["", *grid(report.table, first, room, brief)]
     if alike:
-        said = ", ".join(f"{one.head} {shown(one.cells[0])}" for one in alike)
-        lines += flow(f"The same for all: {said}.", room)
+        lines += flow(folded(alike), room)
     lines += [""] * bool(brief)
     for number, note in enumerate(brief):
         mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
@@ -44,6 +43,12 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     lines += [""] * bool(every and report.details and report.next)
     lines += flow(_more(report, every, len(brief), len(first) + len(alike)), room)
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
+
+
+def folded(alike: Sequence[Column]) -> str:
+    """Columns that say the same in every row, in a line."""
+    said = ", ".join(f"{one.head} {shown(one.cells[0])}" for one in alike)
+    return f"The same for all: {said}."
 
 
 def _more(report: Report, every: bool, notes: int, columns: int) -> str:

@@ -26,7 +26,8 @@ class Number(NamedTuple):
     """A number until it is shown, in SI units; a share is of 1.
 
     `half`: half the width of its 95 % interval, nan without one. `missing`: what stands in its
-    place where it is nan.
+    place where it is nan. `margin`: by which share of a bound it is surely better than that, of
+    shares the difference; nan where it has no bound.
     """
 
     mean: float
@@ -34,6 +35,7 @@ class Number(NamedTuple):
     unit: Unit = ""
     verdict: Verdict = ""
     missing: str = ""
+    margin: float = math.nan
 
     @classmethod
     def of(cls, found: Estimate, unit: Unit = "", verdict: Verdict = "") -> Self:

@@ -1,6 +1,7 @@
 """Every number and every list of names as text: digits and units for all media, in one place."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -31,6 +32,9 @@ _DECIMALS: Final = 9  # or with more decimals than these
 _MOST_NAMES: Final = 4
 _FEW: Final = 2  # replications that are too few to tell a small lead
 _APART: Final = 1.01
+_WHOLE: Final = 9.95  # percent that have no decimals
+_MONEY: Final = re.compile(r"[A-Z]{3}(/h)?")  # is told in cents
+_CENTS: Final = 2
 
 
 def shown(number: Cell, digits: int = 3) -> str:
@@ -50,13 +54,25 @@ def shown(number: Cell, digits: int = 3) -> str:
     decimals = _decimals(mean, digits)
     if number.unit == "part":
         decimals = int(0 < abs(mean) < _SMALL_PART)
+    if _MONEY.fullmatch(unit) and abs(mean) >= 1:
+        decimals = _CENTS
     text = _written(mean, decimals)
     if half > abs(mean):
         text += f"{_HARD}±{_HARD}?"
     elif half > SMALL * abs(mean):
         decimals = max(0, -_magnitude(half))
         text = f"{_written(mean, decimals)}{_HARD}±{_HARD}{_written(half, decimals)}"
-    return text + (_HARD + unit) * bool(unit)
+    return text + (_HARD + unit) * bool(unit) + _spare(number)
+
+
+def _spare(number: Number) -> str:
+    """By how much a target is met, ` (+2.8 %)`, or missed."""
+    if math.isnan(number.margin):
+        return ""
+    size = 100 * number.margin
+    digits = f"{size:+.0f}" if abs(size) >= _WHOLE or not size else f"{size:+.1f}"
+    unit = "points" if number.unit == "share" else "%"
+    return f"{_HARD}({digits}{_HARD}{unit})"
 
 
 def unheld(text: str) -> str:

@@ -18,7 +18,7 @@ from varsim.report.files.claim import (
     put_into,
 )
 from varsim.report.render import Format, render
-from varsim.report.report import Report
+from varsim.report.report import Media, Report
 from varsim.report.told import Report as Told
 from varsim.scenario.provenance import to_json
 
@@ -102,7 +102,7 @@ def put_report(
     def fill(path: Path) -> None:
         for name, format in FORMS[report.kind].items():
             if isinstance(report, Told):
-                text = formats.render(report, format)
+                text = formats.in_file(report, format, pictures(shown))
             else:
                 text = render(report, format, pictures=True)
             (path / name).write_bytes(text.encode())
@@ -117,6 +117,12 @@ def put_report(
     gone = {name for name in FILES[report.kind] - drawn if Path(name).suffix in _DRAWN}
     for name in gone | {name for name, content in more.items() if content is None}:
         (directory / name).unlink(missing_ok=True)
+
+
+def pictures(shown: Report) -> dict[str, str]:
+    """The files of the figures that Markdown shows, and what is in them."""
+    there = (one for one in shown.figures if one.on & Media.MARKDOWN)
+    return {f"{one.plot.name}.png": one.alternative for one in there}
 
 
 def head(question: str) -> str:

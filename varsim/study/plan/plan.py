@@ -4,17 +4,17 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
-from varsim.study.formatter import Shown
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, some_cells
 from varsim.study.plan.findings import Binding, Guess, binding, guess
 from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
 from varsim.study.plan.standing import Standing
+from varsim.study.shown import Shown
 from varsim.study.sweep.case import Case, Finished
 
 _LONGEST_NAME: Final = 64
@@ -26,8 +26,6 @@ class Plan(Shown):
 
     `too_large`: the cells that do not fit into memory, and were not run.
     """
-
-    told_by: ClassVar[str] = "varsim.report.plan"
 
     found: Found
     places: Places

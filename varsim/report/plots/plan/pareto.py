@@ -10,9 +10,7 @@ from matplotlib.lines import Line2D
 from varsim.report.plots.figure import FAINT, INK, PAPER, plain_numbers
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
-from varsim.report.words.memory import too_large
-from varsim.report.words.plan import amount_told as told
-from varsim.report.words.plan import speed_named
+from varsim.report.products.plan_cells import speed_named
 from varsim.study.plan.findings import trade
 
 if TYPE_CHECKING:
@@ -78,14 +76,8 @@ def draw(plan: "Plan", axes: Axes) -> Axes:
 
 
 def title(plan: "Plan") -> str:
-    """The answer, in one line."""
-    best = plan.found.answer
-    if best is None:
-        return "No cell of the space meets every target"
-    question = plan.found.question
-    value = told(question.objective, best.objective, question.currency)
-    large = too_large(best.cell.scenario, best.cell.label)
-    return f"The answer: {plan.places.full(best.cell)}{large}: {value}"
+    """What is drawn: the answer has a ring, and stands above the picture."""
+    return f"{plot(plan).heading} of every cell that was run"
 
 
 def legend(plan: "Plan") -> list[Artist]:

@@ -1,0 +1,339 @@
+"""What a plan tells: the cheapest that meets the targets, what is in its way, the best of each."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from varsim.cluster.recovery import in_run
+from varsim.report.products import cautions
+from varsim.report.products.plan_cells import amount, name_of, of_target, speed_named, table
+from varsim.report.products.plan_cells import verdict as verdict_of
+from varsim.report.products.plan_facts import SCENARIO, data, document, provenance_of
+from varsim.report.products.remarks import rate
+from varsim.report.told import Note, Number, Report, Source, Table, Value
+from varsim.report.wording import most_time, names
+from varsim.report.words.resources import busy, resource
+from varsim.report.words.targets import SHARES, said
+from varsim.report.words.work import longer
+from varsim.scenario.plan import OBJECTIVES
+from varsim.scenario.targets import BOUNDS
+from varsim.scenario.together import replays_in_queues
+from varsim.study.plan.cell import Cell
+from varsim.study.plan.findings import closest, shown, trade, unpriced
+from varsim.study.plan.standing import Standing, margin
+from varsim.study.targets import Judgement
+from varsim.study.verdict import CLOSE
+
+if TYPE_CHECKING:
+    from varsim.study.plan.findings import Guess
+    from varsim.study.plan.plan import Plan
+
+FILES: Final = {
+    SCENARIO: "the answer as a scenario",
+    "plan.md": "what was printed",
+    "plan.json": "the same and more, as data",
+    "cells.csv": "every cell that was run: its place, objective, cost, examples/s, and what is "
+    "certain of each target",
+    "runs.sqlite": "every run, kept as it ended",
+}
+
+
+def report(plan: "Plan") -> Report:
+    """What there is to tell of a plan."""
+    from varsim.report.plan import page
+    from varsim.scenario.writing import dump_scenario
+
+    scenario, base = plan.scenario, plan.question.base
+    again = f"varsim run {SCENARIO} --out again" if scenario else "varsim plan scenario.yaml"
+    families = plan.question.families
+    return Report(
+        "plan",
+        plan.question.name,
+        tuple(_headline(plan)),
+        _best_of_each(plan),
+        tuple(_notes(plan)),
+        setting={"cells": len(plan.found.looked_at), "runs": plan.made},
+        details=tuple(_front(plan)),
+        source=Source(dump_scenario(base if scenario is None else scenario), again),
+        provenance=provenance_of(plan),
+        families={name_of(one): families[one.cell.label] for one in plan.found.looked_at.values()},
+        files=FILES,
+        data=data(plan),
+        facts=partial(document, plan),
+        page=partial(page, plan),
+    )
+
+
+# --- the headline ---------------------------------------------------------------------------------
+
+
+def _headline(plan: "Plan") -> Iterator[Note]:
+    """The answer, what is in its way, whether it holds with fresh seeds; or why there is none."""
+    best, check, bound = plan.found.answer, plan.found.check, plan.binding
+    of: dict[str, Value] = {
+        "objective": plan.question.objective,
+        "targets": len(plan.question.targets.bounds),
+    }
+    if best is None:
+        yield from _none(plan, of)
+        return
+    where = best.cell.scenario.misfits(best.cell.strategy)
+    large: dict[str, Value] = {"large": where[0].where} if where else {}
+    yield Note("plan-answer", of | _of(plan, best) | large)
+    if bound is not None and bound.nearest is not None and bound.nearest.missed:
+        yield Note("in-its-way", _missing(plan, bound.nearest))
+    elif bound is not None and bound.nearest is None:
+        yield Note("nothing-lower", {"objective": plan.question.objective, "who": name_of(best)})
+    if check is not None:
+        yield Note("holds", {"count": check.replications})
+
+
+def _none(plan: "Plan", of: dict[str, Value]) -> Iterator[Note]:
+    near = closest(plan.found)
+    if near is None:
+        short = any(one.verdict == "short" for one in plan.found.looked_at.values())
+        yield Note("cells-too-short") if short else Note("no-numbers")
+    elif not near.speed.mean:
+        yield Note("no-work-kept")
+    elif not near.missed:
+        yield Note("no-numbers")
+    else:
+        yield Note("no-answer", of)
+        yield Note("closest", _missing(plan, near))
+
+
+def _of(plan: "Plan", one: Standing) -> dict[str, Value]:
+    """A cell: its strategy, where it lies, and what is minimized."""
+    value = amount(plan.question.objective, one.objective, plan.question.currency)
+    of: dict[str, Value] = {"who": name_of(one), "value": value}
+    where = plan.places.told(one.cell)
+    return of | ({"where": where} if where else {})
+
+
+def _missing(plan: "Plan", one: Standing) -> dict[str, Value]:
+    """A cell, the target that it misses most, what it reaches of that, and how much is missing."""
+    worst = max(one.missed, key=_gap)
+    of = _of(plan, one) | {"target": said(worst.target, worst.bound, plan.question.loss)}
+    if math.isnan(worst.mean):
+        return of
+    of["reached"] = of_target(worst, worst.mean)
+    off = -margin(worst, mean=True)
+    if off > 0:
+        points = worst.target in SHARES and worst.bound
+        size = (
+            Number(100 * off * worst.bound, unit="points") if points else Number(off, unit="share")
+        )
+        of |= {"off": size, "side": "below" if BOUNDS[worst.target].at_least else "above"}
+    return of
+
+
+def _gap(one: Judgement) -> float:
+    gap = -margin(one)
+    return math.inf if math.isnan(gap) else gap
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
+
+def _best_of_each(plan: "Plan") -> Table:
+    """The answer, the runner-up, the best of every other strategy; then those without any."""
+    found = plan.found
+    rows: dict[int, tuple[Standing, str]] = {}
+    if found.answer is not None:
+        rows[found.answer.cell.number] = found.answer, "the answer"
+        if (second := found.runner_up) is not None:
+            rows[second.cell.number] = second, "runner-up"
+    seen = {one.cell.label for one, _ in rows.values()}
+    others = [label for label in plan.question.strategies if label not in seen]
+    firsts = [ranking[0] for label in others if (ranking := found.ranking(label))]
+    for one in sorted(firsts, key=lambda one: one.order):
+        rows[one.cell.number] = one, "met"
+    fine = {one.cell.label for one in firsts}
+    nearest = [closest(found, label) for label in others if label not in fine]
+    for near in sorted(filter(None, nearest), key=lambda one: (one.shortfall, one.order)):
+        count = sum(one.cell.label == near.cell.label for one in found.looked_at.values())
+        rows[near.cell.number] = near, f"none of {count:,}"
+    shown_rows, verdicts = [one for one, _ in rows.values()], [word for _, word in rows.values()]
+    return table(plan, shown_rows, verdicts, "")
+
+
+def _front(plan: "Plan") -> Iterator[Table]:
+    """What more throughput costs, cheapest first, and the answer in its place among that."""
+    found = plan.found
+    front = list(shown(trade(found).front, found.answer))
+    if found.answer is not None and found.answer not in front:
+        front.append(found.answer)
+    if front:
+        front.sort(key=lambda one: one.hourly)
+        yield table(plan, front, [verdict_of(found, one) for one in front], "more throughput")
+
+
+# --- the notes ------------------------------------------------------------------------------------
+
+
+def _notes(plan: "Plan") -> Iterator[Note]:
+    """What a reader must know besides, worst first."""
+    best = plan.found.answer
+    asked = plan.question.base if best is None else best.cell.scenario
+    lucky = tuple(plan.places.full(one.cell) for one, _ in plan.found.rejected)
+    if lucky:
+        yield Note("by-luck", {"who": lucky})
+    yield from _uncertain(plan)
+    yield from memory(plan.too_large)
+    for note in cautions.of_scenario(asked):
+        if note.code == "memory":
+            yield note._replace(code="memory-marked")
+        elif note.code not in ("guess", "guess-measured", "heavy-tail"):
+            yield note
+    yield from _tails(plan)
+    if plan.guess is not None:
+        yield from cautions.guess(plan.guess.scenario)
+        yield from _other_speeds(plan, plan.guess)
+    close = sum(one.said == CLOSE for one in plan.found.compared.values())
+    if close:
+        yield Note("close-cells", {"count": close})
+    for free in unpriced(plan.found):
+        yield Note("unpriced", {"what": free.name, "has": free.has, "remedy": free.remedy})
+    yield from _rates(plan)
+    if plan.question.targets.bounds:
+        yield Note("margin")
+    if best is not None and best.exact:
+        strategy = best.cell.scenario.strategies[0]
+        queued = replays_in_queues(strategy, best.cell.scenario.cluster_of(strategy))
+        yield Note("recorded-order", {"who": name_of(best)}) if queued else Note("exact")
+    yield from _busiest(plan)
+    if best is not None and not math.isnan(best.every.mean):
+        yield Note("optimal-interval", {"best": Number.of(best.every, "days")})
+    yield _effort(plan)
+
+
+def _uncertain(plan: "Plan") -> Iterator[Note]:
+    """Cells whose runs are short, fail, or leave open whether a target is met."""
+    every = list(plan.found.looked_at.values())
+    fine = [one for one in every if not one.failure]
+    short = [one for one in fine if one.done.gradients < one.done.needed]
+    if short:
+        fewest = min(short, key=lambda one: one.done.gradients)
+        varied = any(quantity.place[0] == "stop" for quantity in plan.question.quantities)
+        stop, more = plan.question.base.stop, ""
+        if not varied:
+            timed = {stop.time is not None and one.done.time >= stop.time for one in short}
+            rules = {rule for one in timed for rule in (["time"] if one else _COUNTED)}
+            more = longer(stop, rules, [one.done for one in short])
+        of: dict[str, Value] = {"count": len(short), "of": len(fine), "more": more}
+        dropped = sum(one.verdict == "short" for one in short)
+        of |= {"fewest": Number(fewest.done.gradients), "dropped": dropped}
+        yield Note("short-cells", of | {"where": plan.places.full(fewest.cell)})
+    undecided = [one.replications for one in every if one.verdict == "open"]
+    if undecided:
+        yield Note("undecided-cells", {"count": len(undecided), "most": max(undecided)})
+    if failed := [one for one in every if one.failure]:
+        first = failed[0]
+        why = first.failure.splitlines()[0]
+        where = plan.places.full(first.cell)
+        yield Note("failed-cells", {"count": len(failed), "where": where, "why": why})
+
+
+_COUNTED: Final = ("global_steps", "examples")
+
+
+def memory(cells: Sequence[Cell]) -> Iterator[Note]:
+    """Which cells are not run as they do not fit into memory, by strategy."""
+    counts = Counter(names(cell.point.scenario)[cell.label] for cell in cells)
+    if counts:
+        (misfit, *_) = cells[0].point.scenario.misfits(cells[0].strategy)
+        sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
+        who = tuple(f"{count:,} of {name}" for name, count in counts.items())
+        yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})
+
+
+def _tails(plan: "Plan") -> Iterator[Note]:
+    """That steps have no finite variance somewhere; that runs hold few spells, the fewest."""
+    fine = [one for one in plan.found.looked_at.values() if not one.failure]
+    heavy = [note for one in fine for note in cautions.heavy_tail(one.cell.scenario)]
+    short = [
+        note
+        for one in fine
+        for note in cautions.few_spells(one.cell.scenario, {one.cell.label: one.done.gradients})
+    ]
+    for found, key in ((heavy, "index"), (short, "count")):
+        yield from sorted(found, key=lambda note: _mean(note.values[key]))[:1]
+
+
+def _mean(value: Value) -> float:
+    assert isinstance(value, Number)
+    return value.mean
+
+
+def _other_speeds(plan: "Plan", guess: "Guess") -> Iterator[Note]:
+    """What becomes of the answer where the guess of its step time is wrong."""
+    for speed, there in guess.answers.items():
+        of: dict[str, Value] = {"speed": f"{speed:g}"}
+        if there.failure:
+            of["failed"] = there.failure.splitlines()[0]
+        elif there.missed:
+            loss = plan.question.loss
+            of["missed"] = tuple(said(one.target, one.bound, loss) for one in there.missed)
+        elif not there.judgements:
+            of["rate"] = Number.of(there.speed, speed_named(plan.question.base))
+        again: dict[str, Value] = {"again": _at_speed(guess, speed)}
+        yield Note("other-speed", of | (again if speed == min(guess.answers) else {}))
+
+
+def _at_speed(guess: "Guess", speed: float) -> str:
+    """The device at so many times the speed that is guessed, as an option of the command line."""
+    device, workload = guess.scenario.cluster.device, guess.scenario.workload
+    assert device is not None
+    flops = workload.flops_per_example() * workload.batch_size
+    share = speed * device.share * flops / device.rate / device.step_time(workload).seconds
+    described = device.model_copy(update={"efficiency": float(f"{share:.3g}")})
+    keys = described.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    told = ", ".join(
+        f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in keys.items()
+    )
+    return f"--set 'cluster.device={{{told}}}'"
+
+
+def _rates(plan: "Plan") -> Iterator[Note]:
+    """At which learning rates the times to the loss are, where the space does not say so."""
+    question = plan.question
+    asked = OBJECTIVES[question.objective].needs_loss
+    asked = asked or "time_to_loss" in question.targets.bounds
+    varied = any("learning_rate" in quantity.place for quantity in question.quantities)
+    if asked and not varied:
+        named = names(question.base)
+        rates = tuple(
+            f"{named[label]} {rate(question.base, label)}" for label in question.strategies
+        )
+        yield Note("file-rates", {"target": f"{question.loss:g}", "rates": rates})
+
+
+def _busiest(plan: "Plan") -> Iterator[Note]:
+    """What the answer uses most, and where its workers' time goes."""
+    best, bound = plan.found.answer, plan.binding
+    if best is None or bound is None:
+        return
+    failures = best.cell.scenario.failures
+    of: dict[str, Value] = {"time": most_time(dict(bound.shares))}
+    first = bound.busy[:1]
+    most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
+    if most:
+        of["what"] = tuple(f"{resource(use)} ({busy(use)})" for use in most)
+    followed = failures is not None and not in_run(failures)
+    yield Note("busiest", of | ({"alive": 1} if followed else {}))
+
+
+def _effort(plan: "Plan") -> Note:
+    """How many cells were simulated, and why the rest needed none."""
+    found, question = plan.found, plan.question
+    count = len(found.looked_at)
+    of: dict[str, Value] = {"count": count, "runs": plan.made}
+    if not question.enumerated:
+        return Note("cells-chosen", of | {"of": question.combinations})
+    left: dict[str, Value] = {}
+    if count < found.distinct:
+        left = {"left": found.distinct - count, "objective": question.objective}
+    return Note("cells-run", of | {"of": found.distinct} | left)
