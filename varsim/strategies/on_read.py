@@ -77,10 +77,10 @@ class OnRead(Strategy):
     def rules(self, cluster: Cluster) -> Reading | None:
         """See Strategy; not of whatever else may be said of it than this."""
         settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
-        if not self.says_only(settings):
-            return None
         to = self.sends.to
-        return Reading(self.read_every, to == "workers", self.write_back, to == "copies")
+        if to == "copies" or not self.says_only(settings):
+            return None
+        return Reading(self.read_every, to == "workers", self.write_back)
 
     def start(self, job: Job) -> None:
         copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])

@@ -61,6 +61,5 @@ runs. Where more transfers than expected are left behind (CROWDED), the run begi
 all have entered it, so that between two of them all workers' times are a few operations on arrays,
 and their all-reduce is the recurrence there is (`reductions`). What is under way at the end is cut
 there. Workers with copies of their own (`local`) are in arrays, too, as they do not wait for
-another from one read to the next; what rank 0 sends to all of them then goes message by message, on
-a clock of its own (`broadcasts`).
+another from one read to the next.
 """

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
-from varsim.cluster.fast.broadcasts import ITERATIONS, PHASES, Broadcasts
 from varsim.cluster.fast.reductions import carried, idle_network, of_copies
 from varsim.cluster.fast.rules import NotCoveredError, Reading, Start
 from varsim.cluster.fast.tables import NEVER
@@ -32,15 +31,12 @@ class LocalRun:
     def __init__(self, start: Start, reading: Reading) -> None:
         cluster, workload, stop, seed, replication, workers = start
         if workers == 1:
-            reading = reading._replace(moves=False, broadcasts=False)
+            reading = reading._replace(moves=False)
         self._workload, self._reading, self._replication = workload, reading, replication
         self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
         self._cluster = cluster
         self._reductions = of_copies(cluster, workload, workers) if reading.moves else None
         self._workers = Workers(cluster, workload, workers, seed, replication)
-        self._broadcasts: Broadcasts | None = None
-        if reading.broadcasts:
-            self._broadcasts = Broadcasts(cluster, workload, workers)
         self._steps_limit = stop.global_steps or NEVER
         self._most = NEVER  # gradients
         if stop.examples is not None:
@@ -51,12 +47,9 @@ class LocalRun:
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
         workers, reading = self._workers, self._reading
-        moved, of_moved = [Phase.WRITE] * reading.moves, [-1] * reading.moves
-        if reading.broadcasts:
-            moved, of_moved = PHASES, ITERATIONS
         each = [Phase.COMPUTE] * (1 + workers.update)
-        phases = [Phase.BARRIER, *moved, *(each * reading.every)]
-        iterations = [-1, *of_moved]
+        phases = [Phase.BARRIER, *([Phase.WRITE] * reading.moves), *(each * reading.every)]
+        iterations = [-1] * (1 + reading.moves)
         iterations += [step for step in range(reading.every) for _ in each]
         self._spans = Spans(workers, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
@@ -65,8 +58,7 @@ class LocalRun:
         self._steps: list[Times] = []
         self._looks = [(0, 0, 0)]  # when, at which step, after how many gradients
         self._made, self._stopped_by = 0, "time"
-        self._merges = reading.write_back and not reading.broadcasts
-        links, sent = self._go_on(len(moved))
+        links, sent = self._go_on()
         steps, staleness = np.concatenate(self._steps), np.concatenate(self._staleness)
         if self._looks[-1][1] != len(steps):
             self._looks.append((self._end, len(steps), self._made))
@@ -93,14 +85,12 @@ class LocalRun:
             gradients_aggregated=self._made,
         )
 
-    def _go_on(self, moves: int) -> tuple[list[LinkRow], float]:
+    def _go_on(self) -> tuple[list[LinkRow], float]:
         """Go on round by round until the run is over; what links have carried by then."""
         workers, every, reductions = self._workers, self._reading.every, self._reductions
         number, meeting, rows = workers.number, workers.down, list[Times]()
         begun, turns = np.full(number, meeting), np.arange(number)
-        moved, sent = np.full((moves, number), meeting), None
-        if self._broadcasts is not None:  # as every one is: at a meeting the network is idle
-            sent = Broadcasts(self._cluster, self._workload, number).send(0)
+        moved = np.full((int(self._reading.moves), number), meeting)
         for step in count(0, every):
             chain = self._compute(step, begun)
             now = int(chain[-1].max())
@@ -117,11 +107,7 @@ class LocalRun:
                 rows = []
             meeting = now
             begun = np.full(number, now)
-            if self._broadcasts is not None and sent is not None:
-                moved, turns = now + sent.ends, sent.turns
-                begun = moved[-1]
-                self._broadcasts.send(now, self._end)
-            elif reductions is not None:
+            if reductions is not None:
                 begun = reductions.ends(0, begun, now, 0) + reductions.overheads[0]
                 moved = begun[np.newaxis]
             else:  # the last one goes on before the others
@@ -131,8 +117,6 @@ class LocalRun:
         self._record_rounds(last=True)
         waits = np.full_like(rows[-1], END_OF_TIME)  # for the next meeting, those who have come
         self._spans.record(np.array([*rows, waits]), self._end)
-        if self._broadcasts is not None:
-            return self._broadcasts.carried(self._end)
         if reductions is not None:
             return reductions.carried(0, [None] * number, self._end, 0)
         return carried(idle_network(self._cluster, number), self._end)
@@ -191,7 +175,7 @@ class LocalRun:
         self._steps.append(counted[(places[:, 1:].max(axis=2) < ends).ravel()])
         self._made = int(made[:, 1:][done].max(initial=self._made))
         own = np.arange(self._reading.every)[:, np.newaxis]
-        seen = steps[:, :1] * (number if self._merges else 1) + own
+        seen = steps[:, :1] * (number if self._reading.write_back else 1) + own
         self._staleness.append((made[:, :-1] - seen)[there])
         for one, (place, after) in zip(
             rounds, zip(places[:, 0, 0].tolist(), made[:, 0, 0].tolist(), strict=True), strict=True
@@ -211,9 +195,9 @@ class LocalRun:
                 self._end = int(time)
                 self._stopped_by = "global_steps" if is_last else "examples"
                 ends = place + 1
-                if ends == places.size and self._reductions is None and not self._broadcasts:
+                if ends == places.size and self._reductions is None:
                     # They have all met: the last one goes on at this moment, and reads.
-                    missed = after - (after if self._merges else step)
+                    missed = after - (after if self._reading.write_back else step)
                     self._staleness.append(np.array([missed]))
                 break
         if self._end >= END_OF_TIME:

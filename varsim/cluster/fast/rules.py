@@ -48,14 +48,12 @@ class Reducing(NamedTuple):
 class Reading(NamedTuple):
     """Workers have copies of their own, which are read after every so many steps of theirs.
 
-    `moves`: for that they are all-reduced; `write_back`: they become what was read; `broadcasts`:
-    which rank 0 sends to the others.
+    `moves`: for that they are all-reduced; `write_back`: they become what was read.
     """
 
     every: int
     moves: bool
     write_back: bool
-    broadcasts: bool
 
 
 AnyRules: TypeAlias = Gate | Reducing | Reading
