@@ -2,12 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from varsim.report.report import Media, Row, Table, Text
-from varsim.report.words.names import title
-from varsim.scenario.training import Scenario
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -78,15 +75,6 @@ def by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
 
 def _carried(one: "Carried") -> str:
     return f"{format_bytes(one.moved)} ({100 * one.utilization:.1f} %)"
-
-
-def titled(scenario: Scenario, table: Table) -> Table:
-    """A table whose marked rows or columns are strategies by label, with their titles instead."""
-    if table.marked == "columns":
-        columns = tuple(title(scenario, label) for label in table.columns)
-        return replace(table, columns=columns)
-    rows = (Row(title(scenario, row.label), *row[1:]) for row in table.rows)
-    return replace(table, rows=tuple(rows))
 
 
 def plain(cell: T) -> T | None:

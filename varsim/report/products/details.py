@@ -24,10 +24,8 @@ def charts(result: "Result", named: dict[str, str]) -> Iterator[Chart]:
             for row in zip(one.x, one.mean, one.low, one.high, strict=True)
         ]
         if rows:
-            columns = dict(
-                zip(("who", "x", "mean", "low", "high"), zip(*rows, strict=True), strict=True)
-            )
-            yield Chart("loss", "lines", columns, x, "loss", "who", result.target_loss)
+            data = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
+            yield Chart("loss", "lines", data, x, "loss", "who", result.target_loss)
 
 
 def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:

@@ -67,11 +67,6 @@ def too_large(scenario: Scenario, label: str) -> str:
     return f" (too large for its {found[0]})" if found else ""
 
 
-def called(scenario: Scenario, label: str) -> str:
-    """The name of a strategy in a sentence, with that."""
-    return mention(scenario, label) + too_large(scenario, label)
-
-
 def _kept(scenario: Scenario) -> dict[str, Memory]:
     return {one.label: scenario.memory_of(one) for one in scenario.strategies}
 

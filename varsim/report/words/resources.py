@@ -23,21 +23,6 @@ def numbers(ranks: str) -> str:
     return f"{', '.join(some)} and {last}" if some else last
 
 
-def link_name(link: str) -> tuple[bool, str]:
-    """Whether it is several links, or what servers do, and what they are called."""
-    found = _OF_HOSTS.fullmatch(link)
-    if found is None:
-        return False, link
-    host, ranks, way = found.groups()
-    several = not ranks.isdigit()
-    s = "s" if several else ""
-    noun = {"ps": "server"}.get(host, host)
-    ranks = numbers(ranks).replace(" to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
-    if way in _DOES:
-        return several, f"{noun}{s} {ranks}, {_DOES[way]}"
-    return several, f"{way}link{s} of {noun}{s} {ranks}"
-
-
 def resource(use: Use) -> str:
     """`the server's port (ps 0, receiving)`, `worker 3's link, sending`, `worker 3 computing`."""
     if use.kind == "port":
