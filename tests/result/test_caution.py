@@ -121,8 +121,7 @@ class TestConvoys:
         assert "{kind: lognormal, mean: 100 ms, sigma: 0.01}" in checked
         out = ("--out", tmp_path / "out", "--quiet", "--format", "json")
         assert "lockstep" in noted(varsim("run", file, *out))
-        explained = " ".join(varsim("explain", file).split())
-        assert f"{CONVOY}100 ms: the workers of async PS queue at the servers" in explained
+        assert "lockstep" in noted(varsim("explain", file, "--format", "json"))
 
 
 CONSTANT = """\
@@ -199,7 +198,7 @@ class TestGuesses:
         assert "The efficiency 0.4 makes 2,0" in varsim("check", file, "--set", option)
         assert "contradicted" in noted(varsim("run", file, *more, "--format", "json", code=3))
         (tmp_path / "out").rename(tmp_path / "run")
-        assert "The efficiency 0.4 makes 2,0" in varsim("plan", planned, *more)
+        assert "contradicted" in noted(varsim("plan", planned, *more, "--format", "json"))
 
     def test_how_far_off_it_may_be_is_told(self, file: Path, tmp_path: Path) -> None:
         low, high = (share / 0.4 for share in measured_shares())
@@ -212,10 +211,11 @@ class TestGuesses:
         assert said in varsim("check", file)
         run = varsim("run", file, *out, tmp_path / "run", "--format", "json", code=3)
         assert "guess" in noted(run)
-        assert said in varsim("plan", planned, *out, tmp_path / "plan")
+        plan = varsim("plan", planned, *out, tmp_path / "plan", "--format", "json")
+        assert "guess" in noted(plan)
 
     def test_explain_and_sweeps_say_so(self, file: Path, tmp_path: Path) -> None:
-        assert "The step time, 241 ms, is a guess" in " ".join(varsim("explain", file).split())
+        assert "guess" in noted(varsim("explain", file, "--format", "json"))
         swept = varsim(
             "sweep", file, "--set", "cluster.workers=2,3", "--set", "stop.time=2 s", "--quiet",
             "--out", tmp_path / "sweep",
@@ -258,40 +258,19 @@ plan:
         path.write_text(DOUBTFUL.replace("name: doubtful", "name: planned") + self.BLOCK)
         return path
 
-    def test_certainty_is_qualified_and_other_speeds_are_tried(
-        self, file: Path, tmp_path: Path
-    ) -> None:
+    def test_other_speeds_are_tried(self, file: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
-        printed = varsim("plan", file, "--out", out, "--jobs", 1, "--quiet")
-        assert printed.startswith("Answer: all-reduce with workers = 4")
-        certain = printed.split("with 95 % certainty")[1:]
-        assert certain
-        for after in certain:
-            assert after.startswith(", if the guess of the step time is right, ")
-        lines = printed.splitlines()
-        assert any(line.startswith("The step time, 241 ms, is a guess: ") for line in lines)
-        (half,) = (line for line in lines if line.startswith("At half that speed "))
-        (more,) = (line for line in lines if line.startswith("At one and a half times that "))
-        assert half.startswith("At half that speed it misses the targets: it reaches ")
-        assert more.startswith("At one and a half times that speed it still meets every target (")
+        varsim("plan", file, "--out", out, "--jobs", 1, "--quiet")
         facts = json.loads((out / "plan.json").read_text())
         assert set(facts["guess"]["at_speed"]) == {"0.5", "1.5"}
         assert not facts["guess"]["at_speed"]["0.5"]["targets"][0]["met"]
-        # What it says to type is the plan at half the speed.
-        option = "cluster.device={preset: t4, precision: fp32, efficiency: 0.2}"
-        assert f"--set '{option}'." in printed
-        again = varsim("plan", file, "--out", tmp_path / "half", "--quiet", "--set", option)
-        assert again.startswith("Answer: all-reduce with workers = 6")
-        assert "guess" not in again
 
     def test_check_says_so(self, file: Path) -> None:
         assert "note         The step time, 241 ms, is a guess: " in varsim("check", file)
 
-    def test_without_a_guess_nothing_is_qualified(self, file: Path, tmp_path: Path) -> None:
+    def test_without_a_guess_none_is(self, file: Path, tmp_path: Path) -> None:
         option = ("--set", "cluster.device.efficiency=0.4")
-        printed = varsim("plan", file, "--out", tmp_path / "out", "--quiet", *option)
-        assert "with 95 % certainty at least" in printed
-        assert " guess" not in printed
+        varsim("plan", file, "--out", tmp_path / "out", "--quiet", *option)
         assert json.loads((tmp_path / "out" / "plan.json").read_text())["guess"] is None
 
 

@@ -15,10 +15,8 @@ from varsim.units import format_seconds
 from varsim.values import presets
 
 if TYPE_CHECKING:
-    from varsim.study.plan.findings import Guess
+    pass
 
-# A plan whose step time is a guess is made at these multiples of its speed, too.
-SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 
 # Of sweeps; coverage of 3,000 intervals each, first 3 to 10 replications: 91 to 95 %.
 STOPPED: Final = (
@@ -145,11 +143,6 @@ def once(scenario: Scenario) -> str:
     return "Nothing random affects these numbers: they are exact, from one run."
 
 
-def two_points(scenario: Scenario) -> str:
-    """That the answers at SPEEDS are no bounds of one that is a guess."""
-    return f"Half and one and a half times that speed are examples, not bounds. {bounds(scenario)}"
-
-
 def bounds(scenario: Scenario) -> str:
     """How far off a guess may be, and how to see what that changes."""
     device = scenario.cluster.device
@@ -236,29 +229,6 @@ def marching(scenario: Scenario) -> str:
         "Real step times vary by 1 % or more, which breaks it up; to see that, write "
         f"{instead}."
     )
-
-
-def guess_said(guess: "Guess") -> str:
-    """That the step time is a guess, and why."""
-    more = f" {two_points(guess.scenario)}" if guess.answers else ""
-    return guessed(guess.scenario) + more
-
-
-def guess_again(guess: "Guess") -> str:
-    """The device at the least of SPEEDS, as an option of the command line."""
-    device, workload = guess.scenario.cluster.device, guess.scenario.workload
-    assert device is not None
-    flops = workload.flops_per_example() * workload.batch_size
-    share = (
-        min(SPEED_WORDS) * device.share * flops / device.rate / device.step_time(workload).seconds
-    )
-    described = device.model_copy(update={"efficiency": float(f"{share:.3g}")})
-    keys = described.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    told = ", ".join(
-        f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
-        for key, value in keys.items()
-    )
-    return f"--set 'cluster.device={{{told}}}'"
 
 
 # Each one sentence of a scenario, or nothing.
