@@ -251,10 +251,13 @@ def interpreted(start: Start, gate: Gate, **_: bool) -> ServedRun:
     return ServedRun(start, gate, interpreted=True)
 
 
-def test_what_it_cannot_make_is_left_to_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stop", [{"global_steps": 20}, {"time": 0.5}], ids=str)
+def test_what_it_cannot_make_is_left_to_the_other(
+    stop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run that stands still."""
     stuck = {"replicas_to_aggregate": 8, "total_num_replicas": 7, "initial_tokens": 1}
-    run = Run(tied({"kind": "sync_replicas", **stuck}, {"global_steps": 20}), 0, 0)
+    run = Run(tied({"kind": "sync_replicas", **stuck}, stop), 0, 0)
     monkeypatch.setattr("varsim.study.engine.ServedRun", interpreted)
     with pytest.raises(NotCoveredError):
         fast_run(run.scenario, run.scenario.strategies[0], 0).trace("it")

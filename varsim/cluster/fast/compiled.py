@@ -19,8 +19,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, TypeAlias
 
-import numpy as np
-
 from varsim.cluster.fast import (
     core,
     events,
@@ -157,9 +155,10 @@ def _run_type(numba: Any) -> Any:
     return run
 
 
-def addresses(arrays: Any) -> Any:
-    """Where the tables of a run are."""
-    return np.array([one.__array_interface__["data"][0] for one in arrays], dtype=np.int64)
+def address(rows: Any) -> int:
+    """Where a table of a run is."""
+    found: int = rows.ctypes.data
+    return found
 
 
 def _imported() -> Any:

@@ -25,7 +25,7 @@ def transfer(r: Run, w: int, batch: int, g: int) -> None:
         if connection.hops:
             start(r, t, c)
         else:
-            for mark in range(connection.size):
+            for mark in range(connection.marked):
                 item = r.numbers[connection.items + mark]
                 put(r, s.now, at.PART_PASSES, t * s.items + item)
 
@@ -47,8 +47,8 @@ def start(r: Run, t: int, c: int) -> None:
     for hop in range(connection.hops):
         link = r.numbers[connection.links + hop]
         r.crossed[f * s.most_hops + hop] = link if link >= 0 else own - link
-    if mark(r, flow, connection.size - 1) <= 0:
-        for index in range(connection.size):
+    if mark(r, flow, connection.marked - 1) <= 0:
+        for index in range(connection.marked):
             passes(r, f, index)
         wake(r, s.now)
         return
@@ -131,7 +131,7 @@ def pass_flows(r: Run) -> None:
         flow, index = r.flows[r.passed[place]], r.passed[place + 1]
         connection = r.connections[flow.connection]
         reached(r, flow.transfer, r.numbers[connection.items + index], connection.lag)
-        if index + 1 == connection.size:
+        if index + 1 == connection.marked:
             flow.next = s.free_flow
             s.free_flow = r.passed[place]
     s.passed = 0

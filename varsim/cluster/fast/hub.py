@@ -155,7 +155,7 @@ def pass_hub(r: Run, h: int) -> int:
             remove_first(r, group)
             passes(r, f, flow.step)
             flow.step += 1
-            if flow.step < r.connections[flow.connection].size:
+            if flow.step < r.connections[flow.connection].marked:
                 flow.target = flow.entered + mark(r, flow, flow.step)
                 insert(r, group, f)
             else:

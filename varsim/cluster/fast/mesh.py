@@ -61,7 +61,7 @@ def pass_mesh(r: Run) -> int:
             continue
         passes(r, f, flow.step)
         flow.step += 1
-        if flow.step < r.connections[flow.connection].size:
+        if flow.step < r.connections[flow.connection].marked:
             flow.target = mark(r, flow, flow.step)
             flow.due = mesh.time + (flow.target - flow.passed) / flow.rate
             soonest = min(soonest, flow.due)
@@ -80,7 +80,7 @@ def leave_mesh(r: Run) -> None:
     for place in range(s.mesh_flows + s.coming):
         f = r.mesh[place]
         connection = r.connections[r.flows[f].connection]
-        if r.flows[f].step < connection.size:
+        if r.flows[f].step < connection.marked:
             r.mesh[kept] = f
             kept += 1
             continue

@@ -227,7 +227,7 @@ class Network:
             run = Run(*[rows.view(np.recarray) for rows in run])
         for f, passed in _under_way(run, end):
             connection = run.connections[run.flows[f].connection]
-            size = float(run.sizes[connection.marks + connection.size - 1])
+            size = float(run.sizes[connection.marks + connection.marked - 1])
             missing = size - min(size, max(0.0, passed))
             first = f * int(run.state.most_hops)
             for hop, number in enumerate(run.crossed[first : first + connection.hops]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.compiled import INTERPRETED, Code, addresses, compiled, unmade
+from varsim.cluster.fast.compiled import INTERPRETED, Code, address, compiled, unmade
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
 from varsim.cluster.fast.network import Network
@@ -81,7 +81,7 @@ class ServedRun:
                 self._make_room(code)
 
     def _call(self, function: Callable[..., None]) -> None:
-        function(self._run if self._interpreted else addresses(self._tables.values()))
+        function(self._run if self._interpreted else self._addresses)
 
     def _lay_out(self) -> None:
         cluster, workload, stop, seed, replication, number = self._start
@@ -130,9 +130,11 @@ class ServedRun:
         state.waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
         self._begin(state)
         if self._interpreted:
-            tables = {name: interpreted(name, rows) for name, rows in made.items()}
-            self._tables, state = tables, tables["state"]
-        self._run = Run(**{**self._tables, "state": state})
+            made = {name: interpreted(name, rows) for name, rows in made.items()}
+            state = made["state"]
+        else:
+            self._addresses = np.array([address(rows) for rows in made.values()])
+        self._run = Run(**{**made, "state": state})
         self._enlarge("gradients", 4 * self._slack)
         self._measure()
 
@@ -161,7 +163,8 @@ class ServedRun:
         if time is not None:
             last = min(round(time * 1e9), END_OF_TIME + 1)
             events.append((last, at.AT_LAST, at.TIME_IS_UP))
-        events.append((END_OF_TIME, at.AT_LAST + 1, at.CLOCK_ENDS))
+        if time is None or time * 1e9 > END_OF_TIME:
+            events.append((END_OF_TIME, at.AT_LAST + 1, at.CLOCK_ENDS))
         self._tables["workers"]["awaited"] = at.URGENT + 1 + np.arange(number)
         state.number, state.events = number + 2, len(events)
         heap = table("heap", 3 * (len(events) + 2 * self._most_put()))
@@ -197,7 +200,7 @@ class ServedRun:
             self._read(code)
             if s.room < 2 * len(self._run.gradients):
                 s.room *= 2
-                self._put("columns", table("columns", len(GradientRow._fields) * int(s.room)))
+                self._renew("columns", len(GradientRow._fields) * int(s.room))
         self._measure()
 
     def _read(self, code: Code) -> None:
@@ -206,18 +209,23 @@ class ServedRun:
         columns = np.asarray(self._run.columns, dtype=np.int64).reshape(-1, int(s.room))
         self._book.take_gradients(columns[:, : s.logged])
         if self._book.keep and s.noted:
-            self._put("ordered", table("ordered", 2 * int(s.noted), zeros=False))
-            spans = table("spans", len(Span._fields) * int(s.noted), zeros=False)
-            self._put("spans", spans)
+            for name, each in (("ordered", 2), ("spans", len(Span._fields))):
+                self._renew(name, each * int(s.noted))
             self._call(code[write_spans])
             spans = np.asarray(self._run.spans, dtype=np.int64)
             self._book.take_spans(spans.reshape(-1, int(s.noted)), int(s.now))
         s.logged = s.noted = 0
 
+    def _renew(self, name: str, size: int) -> None:
+        """Put another table in the place of one, whatever is in it."""
+        rows = table(name, size, zeros=False)
+        self._put(name, interpreted(name, rows) if self._interpreted else rows)
+
     def _put(self, name: str, rows: Any) -> None:
-        """Put another table in the place of one."""
-        self._tables[name] = interpreted(name, rows) if self._interpreted else rows
-        self._run = self._run._replace(**{name: self._tables[name]})
+        """Put a table in the place of one."""
+        self._run = self._run._replace(**{name: rows})
+        if not self._interpreted:
+            self._addresses[Run._fields.index(name)] = address(rows)
 
     def _enlarge(self, name: str, more: int) -> None:
         """Let a table have so many records more."""
@@ -230,10 +238,9 @@ class ServedRun:
             if self._gate.kind == "tokens":
                 self._enlarge("after", more * len(self._trained))
         if self._interpreted:
-            self._tables[name] = before + interpreted(name, added)
+            self._put(name, before + interpreted(name, added))
         else:
-            self._tables[name] = np.concatenate((before, added))
-        self._run = self._run._replace(**{name: self._tables[name]})
+            self._put(name, np.concatenate((before, added)))
 
     def _measure(self) -> None:
         """When there must be more room."""

@@ -68,7 +68,7 @@ BATCH: Final = _record("items pair latency hop hops message messages connection 
 HOP: Final = _record("link hold begins after afters")  # -1 - n: the n-th of a worker's own links
 MESSAGE: Final = _record("item delay passes passed")
 # `relays`: links of its route that a host passes messages on over, as bits.
-CONNECTION: Final = _record("hops links marks items size lag relays")
+CONNECTION: Final = _record("hops links marks items marked lag relays")
 LINK: Final = _record("holder crossing place users discontent", "bandwidth left promise taken")
 TRANSFER: Final = _record("next worker gradient batch missing")
 FLOW: Final = _record(
