@@ -19,6 +19,8 @@ PLANNED: dict[str, Value] = {
     "value": Number(12, unit="USD/h"),
 }
 MISSED: dict[str, Value] = PLANNED | {"target": "t", "reached": Number(9)}
+TUNED: dict[str, Value] = {"best": "a", "value": Number(3, unit="s"), "rate": "0.5"}
+TIED: dict[str, Value] = {"loss": "1", "tied": ("a", "b"), "low": Number(1)}
 SHORT: dict[str, Value] = {"count": 2, "of": 3, "fewest": Number(4), "where": "a", "more": ""}
 
 
@@ -95,6 +97,30 @@ def test_names() -> None:
         (
             Note("nothing-lower", {"objective": "workers", "who": "a"}),
             "The space has no lower cell of a: widen it?",
+        ),
+        (
+            Note("tuned", TUNED | {"loss": "0.1", "edge": 1, "next": "b", "times": Number(2)}),
+            "Soonest at loss 0.1, each at its best learning rate of those tried: a, 3 s at 0.5; "
+            "b takes 2 times as long.",
+        ),
+        (
+            Note("tuned", TUNED | {"end": Number(9, unit="s"), "next": "b", "times": Number(2)}),
+            "Lowest loss at 9 s, each at its best learning rate: a, 3 s at 0.5; "
+            "b ends at 2 times the loss.",
+        ),
+        (
+            Note("tuned-close", TIED | {"high": Number(2)}),
+            "Soonest at loss 1, each at its best learning rate: "
+            "too close to call, a and b (1 to 2).",
+        ),
+        (
+            Note("tuned-tie", TIED),
+            "Soonest at loss 1, each at its best learning rate: a tie of a and b, 1.",
+        ),
+        (
+            Note("tuned-none", {"end": Number(9, unit="s")}),
+            "No strategy has a finite loss at 9 s in every fresh run, "
+            "each at the best of its rates.",
         ),
         (Note("no-answer", {"targets": 3}), "No answer: no cell is certain to meet all 3 targets."),
         (

@@ -260,18 +260,35 @@ plan:
 
     def test_other_speeds_are_tried(self, file: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"
-        varsim("plan", file, "--out", out, "--jobs", 1, "--quiet")
+        options = ("plan", file, "--quiet", "--format", "json")
+        told = json.loads(varsim(*options, "--out", out, "--jobs", 1))
+        assert told["headline"][0]["where"] == "workers = 4"
+        notes = {note["code"]: note for note in reversed(told["notes"])}
+        assert {"guess", "other-speed"} <= set(notes)
+        assert notes["margin"]["guess"] == 1
+        half, more = (note for note in told["notes"] if note["code"] == "other-speed")
+        assert half["missed"] == ["throughput at least 250 examples/s"]
+        assert (half["speed"], more["speed"], "missed" in more) == ("0.5", "1.5", False)
         facts = json.loads((out / "plan.json").read_text())
         assert set(facts["guess"]["at_speed"]) == {"0.5", "1.5"}
         assert not facts["guess"]["at_speed"]["0.5"]["targets"][0]["met"]
+        # What it says to type is the plan at half the speed.
+        option = "cluster.device={preset: t4, precision: fp32, efficiency: 0.2}"
+        assert half["again"] == f"--set '{option}'"
+        again = json.loads(varsim(*options, "--out", tmp_path / "half", "--set", option))
+        assert again["headline"][0]["where"] == "workers = 6"
+        assert "guess" not in [note["code"] for note in again["notes"]]
 
     def test_check_says_so(self, file: Path) -> None:
         assert "note         The step time, 241 ms, is a guess: " in varsim("check", file)
 
     def test_without_a_guess_none_is(self, file: Path, tmp_path: Path) -> None:
         option = ("--set", "cluster.device.efficiency=0.4")
-        varsim("plan", file, "--out", tmp_path / "out", "--quiet", *option)
-        assert json.loads((tmp_path / "out" / "plan.json").read_text())["guess"] is None
+        out = ("--out", tmp_path / "out", "--quiet", "--format", "json")
+        told = json.loads(varsim("plan", file, *out, *option))
+        (margin,) = (note for note in told["notes"] if note["code"] == "margin")
+        assert "guess" not in margin
+        assert told["guess"] is None
 
 
 def test_numbers_too_long_to_read_have_an_exponent() -> None:

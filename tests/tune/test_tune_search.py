@@ -12,9 +12,9 @@ import pytest
 
 from tests.building import scenario
 from varsim import Scenario, simulate
-from varsim.report.render import render
-from varsim.report.tune import report, scenario_text, table
-from varsim.report.words.tune import answer, measured, notes
+from varsim.report.formats import render
+from varsim.report.products.tune import measured, report
+from varsim.report.told import Cell, Note, Number
 from varsim.study.plan.runs import Runs
 from varsim.study.sweep.execution import Backend, Here, Processes
 from varsim.study.sweep.store import Store
@@ -52,6 +52,20 @@ def searched(
         return search.run(Runs(store, there, lambda status: None))
 
 
+def column(found: Rates, key: str) -> tuple[Cell, ...]:
+    """The cells of a column that is told."""
+    (cells,) = (one.cells for one in report(found).table.columns if one.key == key)
+    return cells
+
+
+def said(found: Rates, code: str) -> Note:
+    """The only sentence or note of a code."""
+    told = report(found)
+    every: list[Note] = [*told.headline, *told.notes]
+    (note,) = (one for one in every if one.code == code)
+    return note
+
+
 @pytest.mark.parametrize("begin", [1 / 32, 0.25, 1.0, 16.0, 300.0])
 def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Path) -> None:
     found = searched(made(begin), tmp_path)
@@ -65,7 +79,7 @@ def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Pat
     steps = max(1, math.ceil(math.log(2e-6) / (2 * math.log(abs(1 - one.best.rate) or 1e-9))))
     assert one.fresh is not None
     assert one.fresh.found.mean == pytest.approx(0.1 * steps)
-    assert f"at learning rate {one.best.rate:g}" in answer(found)[0]
+    assert said(found, "tuned").values["rate"] == f"{one.best.rate:g}"
 
 
 def test_a_time_is_that_of_the_whole_run(tmp_path: Path) -> None:
@@ -93,8 +107,7 @@ def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: P
     assert (one.best.seed, one.fresh.seed) == (4, 5)
     assert one.fresh.values[:2] != one.best.values[:2]
     assert one.fresh.replications >= 12
-    assert "fresh seeds (seed 5)" in notes(found)[0]
-    assert "chosen on other runs (seed 4)" in notes(found)[0]
+    assert said(found, "fresh-seeds").values == {"count": one.fresh.replications, "seed": "5"}
 
 
 def test_what_is_close_to_the_best_is_run_more_often(tmp_path: Path) -> None:
@@ -113,20 +126,17 @@ def test_rates_that_do_the_same_are_as_good(tmp_path: Path) -> None:
     (one,) = found.tuned
 
     assert (one.best.rate, [tie.rate for tie in one.ties]) == (0.5, [0.8, 1.0])
-    assert list(table(found).column("as good")) == ["0.8, 1"]
+    assert column(found, "as_good") == ("0.8, 1",)
 
 
 @pytest.mark.parametrize(
     ("rates", "edge", "cell", "hint"),
     [
-        ((0.1, 0.2), "upper", "0.2 (highest tried)",
-         "a larger one may do better: try --rates 0.2,0.4,0.8."),
-        ((1.2, 1.6), "lower", "1.2 (lowest tried)",
-         "a smaller one may do better: try --rates 0.3,0.6,1.2."),
-        ((0.2,), "lower", "0.2 (only one tried)",
-         "another may do better: try --rates 0.1,0.2,0.4."),
+        ((0.1, 0.2), "upper", "0.2 (highest tried)", "0.2,0.4,0.8"),
+        ((1.2, 1.6), "lower", "1.2 (lowest tried)", "0.3,0.6,1.2"),
+        ((0.2,), "lower", "0.2 (only one tried)", "0.1,0.2,0.4"),
     ],
-)  # fmt: skip
+)
 def test_a_best_rate_at_the_edge_says_so(
     rates: tuple[float, ...], edge: str, cell: str, hint: str, tmp_path: Path
 ) -> None:
@@ -134,27 +144,20 @@ def test_a_best_rate_at_the_edge_says_so(
     one = found.tuned[0]
 
     assert one.edge == edge
-    assert notes(found)[-1].endswith(hint)
-    assert list(table(found).column("best learning rate")) == [cell]
-    assert answer(found)[0].startswith("Each at its best learning rate of those tried, ")
-    assert "the learning rate that did best of those that were tried" in scenario_text(found, "")
+    assert said(found, "edge-rate").values["rates"] == hint
+    assert column(found, "learning_rate") == (cell,)
+    assert "edge" in said(found, "tuned").values
 
 
 def test_a_best_rate_between_others_needs_no_word(tmp_path: Path) -> None:
     found = searched(made(0.3), tmp_path, rates=(0.5, 1.0, 1.5))
-    assert list(table(found).column("best learning rate")) == ["1"]
-    assert answer(found)[0].startswith("Each at its best learning rate, ")
-    assert "the learning rate at which it does best" in scenario_text(found, "")
+    assert column(found, "learning_rate") == ("1",)
+    assert "edge" not in said(found, "tuned").values
 
 
 def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
     what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
-    (note,) = [note for note in notes(searched(what, tmp_path)) if "as a read" in note]
-    assert note == (
-        "In sync on read, the loss at an update is that of the copies as a read at that "
-        "moment would aggregate them; a model this good need not have been read then: varsim run "
-        "says when one was."
-    )
+    assert said(searched(what, tmp_path), "unread").values == {"who": ("sync on read",)}
 
 
 def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
@@ -164,13 +167,9 @@ def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
 
     assert not one.best.sound
     assert 0.1 < one.best.rate < 2, "where the loss is lowest at last"
-    assert answer(found) == [
-        "No strategy reaches loss 1e-09 in every fresh run, each at the best of its rates.",
-        f"One worker reaches loss 1e-09 in none of 12 fresh runs at learning rate "
-        f"{one.best.rate:g}, "
-        f"the best of {len(one.trials)}; it is left out of the comparison.",
-    ]
-    assert list(table(found).column("time to loss 1e-09")) == ["reached in 0 of 12"]
+    assert said(found, "tuned-none").values["loss"] == "1e-09"
+    assert said(found, "rates-in-vain").values["count"] == len(one.trials)
+    assert column(found, "time_to_target") == ("in 0 of 12",)
 
 
 def test_a_rate_that_gets_there_now_and_then_is_no_best_one(tmp_path: Path) -> None:
@@ -195,13 +194,13 @@ def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
     )
     found = searched(what, tmp_path)
     rates = {one.label: one.best.rate for one in found.tuned}
-    (said, *more) = answer(found)
+    of = said(found, "tuned").values
 
     assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
-    assert said.startswith("Each at its best learning rate, async PS reaches loss 1e-06 soonest: ")
-    # 9 and 13 steps of 100 ms.
-    assert "; next is all-reduce: 1.300 s at learning rate 1.4, 1.44 times as long." in said
-    assert not more
+    assert (of["best"], of["next"]) == ("async PS", "all-reduce")
+    times = of["times"]
+    assert isinstance(times, Number)
+    assert times.mean == pytest.approx(13 / 9, rel=0.01), "steps of 100 ms"
     assert found.tuned_scenario().workload.optimizer is None
     assert {
         one.label: one.optimizer.learning_rate
@@ -225,8 +224,8 @@ def test_without_a_target_the_loss_at_the_common_end_counts(tmp_path: Path) -> N
     found = searched(what, tmp_path)
 
     assert found.goal.end == pytest.approx(0.6, rel=1e-3)
-    assert measured(found.goal) == "loss at 600.0 ms"
-    assert "has the lowest loss at 600.0 ms" in answer(found)[0]
+    assert measured(found.goal) == "loss at 600 ms"
+    assert "loss" not in report(found).headline[0].values
     assert all(one.fresh is not None and one.fresh.sound for one in found.tuned)
 
 
@@ -242,8 +241,8 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
     found = searched(what, tmp_path)
 
     assert found.tuned[0].fresh is None
-    assert answer(found)[1].startswith("All-reduce fails at every rate that was tried: ")
-    assert "failed" in list(table(found).column("time to loss 0.001"))
+    assert said(found, "rates-fail").values["who"] == "all-reduce"
+    assert "failed" in column(found, "time_to_target")
 
 
 def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:

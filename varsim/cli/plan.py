@@ -72,9 +72,7 @@ def plan(
         Literal["table", "csv", "json", "md"],
         typer.Option("--format", help="How the plan is printed."),
     ] = "table",
-    every: Annotated[
-        bool, typer.Option("--all", help="Print every column, note and table.")
-    ] = False,
+    every: options.All = False,
     yes: options.Yes = False,
     engine: Engine = "auto",
 ) -> None:

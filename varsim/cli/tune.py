@@ -1,5 +1,6 @@
 """The command that tunes learning rates: search, tell what was found, write it as a scenario."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +10,7 @@ import typer
 
 from varsim.cli import options
 from varsim.cli.amount import refuse_absurd_cases
-from varsim.cli.console import USAGE, complain, tell
+from varsim.cli.console import USAGE, complain, show
 from varsim.cli.settings import question
 
 _TRIED: Final = 10  # rates of a strategy, about
@@ -70,6 +71,7 @@ def tune(
         Literal["table", "csv", "json"],
         typer.Option("--format", help="How the result is printed."),
     ] = "table",
+    every: options.All = False,
 ) -> None:
     """Compare strategies, each at its best learning rate.
 
@@ -78,8 +80,7 @@ def tune(
     """
     from varsim.cli.progress import SweepProgress
     from varsim.report.files.sweep import put
-    from varsim.report.tune import report, scenario_text
-    from varsim.report.words.tune import best_so_far
+    from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
     from varsim.study.experiment import load
     from varsim.study.plan.runs import Runs
@@ -88,6 +89,7 @@ def tune(
     from varsim.study.sweep.store import Store
     from varsim.study.tune.search import Search
 
+    options.check_all(every, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     experiment = load(load_scenario(file, given, tuple(strategy)))
     if experiment.kind != "training" or not experiment.scenario.workload.has_values:
@@ -109,18 +111,18 @@ def tune(
         search = Search(scenario, tried)
         with SweepProgress(quiet, partial(best_so_far, search)) as progress:
             found = search.run(Runs(store, made_by, progress.show))
-    told = report(found, question(file))
+    told = replace(report(found), question=question(file))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:
         put(out, scenario_text(found, told.question))
         closing.append(f"with these rates: varsim run {out}")
-    tell(told, format, closing)
+    show(told, format, closing, every=every)
 
 
 def _check_target(file: Path) -> None:
     """End the command where the scenario would replace something that this did not write."""
     from varsim.report.files.claim import NotARunError, check_file
-    from varsim.report.tune import MARK
+    from varsim.report.products.tune import MARK
 
     if file.is_dir():
         complain(f"varsim: {file} is a folder: name a file, say --out {file / 'tuned.yaml'}")

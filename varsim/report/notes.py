@@ -161,6 +161,23 @@ def _reaching(of: Values) -> str:
     return f"reaches {of['reached']}, {of['off']} {of['side']}"
 
 
+def _tuning(of: Values) -> str:
+    tried = " of those tried" if "edge" in of else ""
+    goal = f"Soonest at loss {of['loss']}" if "loss" in of else f"Lowest loss at {of['end']}"
+    return f"{goal}, each at its best learning rate{tried}"
+
+
+def _tuned(of: Values) -> str:
+    what = "takes {times} times as long" if "loss" in of else "ends at {times} times the loss"
+    lead = f"; {of['next']} {what.format(**of)}" if "next" in of else ""
+    return f"{_tuning(of)}: {of['best']}, {of['value']} at {of['rate']}{lead}."
+
+
+def _tuned_none(of: Values) -> str:
+    what = f"reaches loss {of['loss']}" if "loss" in of else f"has a finite loss at {of['end']}"
+    return f"No strategy {what} in every fresh run, each at the best of its rates."
+
+
 SENTENCES: Final[dict[str, Line]] = {
     "fastest": _fastest,
     "tie": _tie,
@@ -197,6 +214,12 @@ SENTENCES: Final[dict[str, Line]] = {
     "no-work-kept": "No answer: at no cell is any work kept; varsim run of one says why.",
     "cells-too-short": "No answer: the runs are too short to say which cell it is.",
     "closest": _closest,
+    "tuned": _tuned,
+    "tuned-close": lambda of: (
+        f"{_tuning(of)}: too close to call, {of['tied']} ({of['low']} to {of['high']})."
+    ),
+    "tuned-tie": lambda of: f"{_tuning(of)}: a tie of {of['tied']}, {of['low']}.",
+    "tuned-none": _tuned_none,
 }
 
 
@@ -218,6 +241,11 @@ def _other_speed(of: Values) -> str:
         found = f"does {of['rate']}"
     again = f"; to plan for that: {of['again']}" if "again" in of else ""
     return f"At {of['speed']} times that speed the answer {found}{again}."
+
+
+def _margin(of: Values) -> str:
+    right = ", if the guess is right" if "guess" in of else ""
+    return f"In brackets: how far a target is surely met (95 %{right}); below 0 it may be missed."
 
 
 def _busiest(of: Values) -> str:
@@ -289,7 +317,16 @@ NOTES: Final[dict[str, Line]] = {
         "Times to loss {target} are at the learning rates of the file: {rates}; varsim tune has "
         "better ones."
     ),
-    "margin": "In brackets: how far a target is surely met (95 %); below 0 it may be missed.",
+    "rates-fail": "{who} fails at every rate that was tried: {why}",
+    "rates-in-vain": (
+        "{who} reaches loss {target} at none of {count} rates; its lowest final loss is {low}: "
+        "{set} if it still falls."
+    ),
+    "edge-rate": "{who}: {rate} is at the edge of the rates that were tried; next --rates {rates}.",
+    "unread": "{who}: a loss is that of the mean of all copies; nobody need have read it then.",
+    "fresh-seeds": "± 95 % interval over {count} runs with fresh seeds (seed {seed}).",
+    "as-good": "As good: rates that are not told from the best.",
+    "margin": _margin,
     "busiest": _busiest,
     "cells-run": _cells_run,
     "cells-chosen": (

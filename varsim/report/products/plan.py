@@ -198,7 +198,7 @@ def _notes(plan: "Plan") -> Iterator[Note]:
         yield Note("unpriced", {"what": free.name, "has": free.has, "remedy": free.remedy})
     yield from _rates(plan)
     if plan.question.targets.bounds:
-        yield Note("margin")
+        yield Note("margin", {"guess": 1} if plan.guess is not None else {})
     if best is not None and best.exact:
         strategy = best.cell.scenario.strategies[0]
         queued = replays_in_queues(strategy, best.cell.scenario.cluster_of(strategy))
