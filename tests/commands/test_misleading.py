@@ -84,7 +84,7 @@ def test_a_standstill_ends_with_an_error(command: str) -> None:
 def test_where_there_was_no_update_there_is_nothing_to_explain() -> None:
     done = varsim("explain", "{kind: on_write}", "time: 5 ms")
     assert done.exit_code == 1
-    assert "All-reduce made no update before its run was stopped" in done.stdout
+    assert "all-reduce made no update before its run was stopped" in done.stdout
     assert "there was nothing to explain" in done.stderr
     both = varsim("explain", "{kind: on_write}, {kind: single}", "time: 15 ms")
     assert both.exit_code == 0, both.stderr

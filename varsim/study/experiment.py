@@ -18,6 +18,7 @@ from varsim.scenario.training import Scenario
 from varsim.scenario.writing import dump_scenario
 from varsim.strategies import meant
 from varsim.study.formatter import Checked
+from varsim.study.shown import Shown
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
@@ -278,7 +279,8 @@ def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()
     if isinstance(given, VariablesScenario):
         return Program(given)
     if not isinstance(given, AnyExperiment):
-        raise TypeError(f"a scenario is a path, a text or a dict, not {reprlib.repr(given)}")
+        what = f"a {type(given).__name__}" if isinstance(given, Shown) else reprlib.repr(given)
+        raise TypeError(f"a scenario is a path, a text or a dict, not {what}")
     return given
 
 
