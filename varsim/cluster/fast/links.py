@@ -72,8 +72,6 @@ def keep_starts(r: Run, w: int, way: int, batch: int, starts: int) -> None:
 
 def end_of(r: Run, worker: Row, start: int, work: int) -> int:
     """When `work` ns of normal compute that start at `start` end, if it is slow at times, too."""
-    if worker.windows == 0:
-        return start + work
     index = worker.windows - 1
     while r.numbers[worker.bounds + index] > start:
         index -= 1

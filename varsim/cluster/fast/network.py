@@ -189,16 +189,12 @@ class Network:
             moved[number] -= size
             relayed[number] -= passed_on
         links = self._links()
-        rows = [
-            LinkRow(name, link.bandwidth, min(float(one), link.bandwidth * end / 1e9))
-            for (name, link), one in zip(links, moved, strict=False)
-        ]
-        sent = (
-            row.moved - float(one)
-            for row, one, (_, link) in zip(rows, relayed, links, strict=False)
-            if link.begins
-        )
-        return rows, math.fsum(sent)
+        rates = np.array([link.bandwidth for _, link in links])
+        carried = np.minimum(moved[: len(links)], rates * end / 1e9)
+        names = [name for name, _ in links]
+        rows = list(map(LinkRow, names, rates.tolist(), carried.tolist()))
+        sent = (carried - relayed[: len(links)])[[link.begins for _, link in links]]
+        return rows, math.fsum(sent.tolist())
 
     def _left(self, run: Run, end: int) -> list[tuple[int, float, float]]:
         """What has not passed first-come links by the end: link, bytes, of these passed on."""

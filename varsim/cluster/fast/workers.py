@@ -62,7 +62,7 @@ def compute(r: Run, w: int, start: int) -> None:
         s.halt = at.DRY
     worker.iteration += 1
     worker.unsent = -1
-    worker.ready = end_of(r, worker, start, work)
+    worker.ready = end_of(r, worker, start, work) if worker.windows else start + work
     row.begun, row.computed, row.nth = start, worker.ready, s.begun
     s.begun += 1
     worker.awaited = put(r, worker.ready, at.COMPUTED, w)
