@@ -2,21 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.report.words.life import new_at_first
 from varsim.report.words.phrases import capital, digits, joined
-from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
-from varsim.strategies import Strategy
 from varsim.study import tails
 from varsim.units import format_seconds
 from varsim.values import presets
-
-if TYPE_CHECKING:
-    pass
-
 
 # Of sweeps; coverage of 3,000 intervals each, first 3 to 10 replications: 91 to 95 %.
 STOPPED: Final = (
@@ -135,14 +129,6 @@ def to_the_ns(names: Sequence[str]) -> str:
     )
 
 
-def once(scenario: Scenario) -> str:
-    """What is said of numbers of the only strategy of a scenario in which nothing is random."""
-    (strategy,) = scenario.strategies
-    if replays_in_queues(strategy, scenario.cluster_of(strategy)):
-        return f"Nothing random affects these numbers. {to_the_ns([strategy.mention])}"
-    return "Nothing random affects these numbers: they are exact, from one run."
-
-
 def bounds(scenario: Scenario) -> str:
     """How far off a guess may be, and how to see what that changes."""
     device = scenario.cluster.device
@@ -175,14 +161,6 @@ def from_presets(scenario: Scenario) -> str:
 
 # What measurements say of a scenario.
 MEASURED: Final = (contradicted, from_presets)
-
-
-def as_read(strategy: Strategy) -> str:
-    """What the loss of an update is where every worker has a copy; without the full stop."""
-    return (
-        f"In {strategy.mention}, the loss at an update is that of the copies as a read at that "
-        "moment would aggregate them"
-    )
 
 
 def guessed(scenario: Scenario) -> str:
