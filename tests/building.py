@@ -20,7 +20,6 @@ from tests.seams import (
     run_one,
 )
 from varsim import Scenario
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.rows import Rows
 from varsim.strategies import Strategy
 from varsim.values.gradient import Parameters
@@ -106,16 +105,6 @@ def example(kind: str, workers: int = 3) -> dict[str, Any]:
 def declared(strategy: Mapping[str, Any]) -> Strategy:
     """The strategy that such settings make."""
     return STRATEGIES[strategy["kind"]].model_validate(strategy)
-
-
-def allows_deaths(strategy: Mapping[str, Any]) -> bool:
-    """Whether workers may die in it; if not, that has a reason of its own, and a test."""
-    death = ProcessEvent.model_validate({"at": 1.0, "kill": {"worker": 0}})
-    try:
-        declared(strategy).check_events([death])
-    except ValueError:
-        return False
-    return True
 
 
 def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:
