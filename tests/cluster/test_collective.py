@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.building import MS, life, losses, run, slow
 from tests.living import at, job, play
-from varsim.cluster.collective import Broadcast, Collective
+from varsim.cluster.broadcast import Broadcast
+from varsim.cluster.collective import Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job

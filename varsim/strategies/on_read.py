@@ -5,8 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
+from varsim.cluster.broadcast import Broadcast
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Broadcast, Collective
+from varsim.cluster.collective import Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.description import Cluster
 from varsim.cluster.fast.rules import Reading
