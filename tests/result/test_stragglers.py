@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.building import run, slow
-from varsim.report.stragglers import sentences
-from varsim.study.stragglers import Table, compute_times, stragglers
+from varsim.report.products.stragglers import report
+from varsim.report.told import Note
+from varsim.study.stragglers import Stragglers, Table, compute_times, stragglers
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
 FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())
@@ -70,7 +71,7 @@ def test_equal_times_have_no_stragglers_and_no_correlation() -> None:
 
     assert found.slowdown == pytest.approx(1)
     assert found.autocorrelation == {}
-    assert not any("Autocorrelation" in line for line in sentences(found))
+    assert "autocorrelation" not in told(found)
 
 
 def test_the_barrier_of_independent_draws_is_the_mean_over_all_combinations() -> None:
@@ -79,6 +80,12 @@ def test_the_barrier_of_independent_draws_is_the_mean_over_all_combinations() ->
         every = [max(one) for one in product(*times.T.tolist())]
 
         assert stragglers(times).independent == pytest.approx(np.mean(every) / times.mean())
+
+
+def told(found: Stragglers) -> dict[str, Note]:
+    """The notes by their codes."""
+    numbers = range(found.table.shape[1])
+    return {note.code: note for note in report(found, "times", numbers, 0).notes}
 
 
 def common(apart: float, together: float, steps: int = 1000, workers: int = 8) -> Table:
@@ -95,8 +102,8 @@ def test_workers_that_are_slow_together_are_told_from_independent_ones() -> None
     assert found.slowdown == pytest.approx(1.028, abs=0.002)
     assert found.independent == pytest.approx(1.30, abs=0.02)
     assert alone.independent == pytest.approx(alone.slowdown, rel=0.01)
-    assert any("slow together: drawn for each" in line for line in sentences(found))
-    assert not any("slow together" in line for line in sentences(alone))
+    assert told(found)["slow-alike"].values["how"] == "together"
+    assert "slow-alike" not in told(alone)
 
 
 def test_one_worker_after_the_other_is_slow_in_turn() -> None:
@@ -107,7 +114,7 @@ def test_one_worker_after_the_other_is_slow_in_turn() -> None:
         pytest.approx(2 / 1.25),
         pytest.approx((2 - 0.75**4) / 1.25),
     )
-    assert any("slow in turn" in line for line in sentences(found))
+    assert told(found)["slow-alike"].values["how"] == "in turn"
 
 
 def test_times_that_contain_the_barrier_are_equal() -> None:

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from varsim.cli.console import USAGE, complain, tell
+from varsim.cli import options
+from varsim.cli.console import USAGE, complain, show
 
 
 def stragglers(
@@ -28,12 +29,14 @@ def stragglers(
         Path | None,
         typer.Option(metavar="DIR", help="Write the numbers and a map of worker by step there."),
     ] = None,
+    every: options.All = False,
 ) -> None:
     """Tell what stragglers cost, from measured step times.
 
     How much longer a step that waits for all workers takes, whom it waits for, what one or two
     backup workers would save, and the device-hours that are spent waiting.
     """
+    options.check_all(every, format)
     if out is not None:
         from varsim.report.files.claim import check_target
 
@@ -41,7 +44,7 @@ def stragglers(
     from varsim.calibration.forms import Options, read_files
     from varsim.calibration.measurement import UnreadableError
     from varsim.calibration.steps import equal_times, of_common_steps
-    from varsim.report.stragglers import report
+    from varsim.report.products.stragglers import report
 
     try:
         read = read_files(files, Options(unit=unit), lambda _: None)
@@ -59,7 +62,7 @@ def stragglers(
     numbers = list(steps.rows)
     note = equal_times(steps, found)
     told = report(found, steps.source, numbers, left, read.recorded, note)
-    tell(told, format, [])
+    show(told, format, [], every=every)
     if out is not None:
         from varsim.report.files.keeping import put_report
 

@@ -220,6 +220,13 @@ SENTENCES: Final[dict[str, Line]] = {
     ),
     "tuned-tie": lambda of: f"{_tuning(of)}: a tie of {of['tied']}, {of['low']}.",
     "tuned-none": _tuned_none,
+    "waiting": (
+        "Waiting for the slowest makes a step {times} times the mean, {barrier}: {share} of all "
+        "device time is waiting."
+    ),
+    "one-backup": "Waiting for all but one worker saves {saved} of that time: {gain} more steps.",
+    "one-worker": "One worker only: nothing here tells of waiting for others.",
+    "times-hold-waiting": "{why}",
 }
 
 
@@ -327,6 +334,19 @@ NOTES: Final[dict[str, Line]] = {
     "fresh-seeds": "± 95 % interval over {count} runs with fresh seeds (seed {seed}).",
     "as-good": "As good: rates that are not told from the best.",
     "margin": _margin,
+    "step-times": "{source}: {workers} workers, {steps} steps, mean {mean}.",
+    "times-left-out": "Left out: {count} times of steps that not all workers have.",
+    "few-steps": "Only {count} steps: too few to say what is usual.",
+    "slow-alike": (
+        "Workers are slow {how}: drawn apart, a step would take {times} times the mean; replay "
+        "whole steps."
+    ),
+    "slowdown-alone": "Slowdown alone: mean step over mean time, were all others at the mean.",
+    "two-backups": "Waiting for all but two workers saves {saved}: {gain} more steps a second.",
+    "spread": "Coefficient of variation: {within} within a step, {all} of all.",
+    "autocorrelation": "Autocorrelation of a worker's steps, by lag: {lags}.",
+    "sampled": "{share} of the times equal the one before: that looks like samples.",
+    "recorded": "{said}",
     "busiest": _busiest,
     "cells-run": _cells_run,
     "cells-chosen": (

@@ -13,7 +13,7 @@ from varsim.report.told import Data
 from varsim.scenario.provenance import to_json
 
 # How deep JSON is indented that has every number on a line of its own.
-_INDENT: Final = {"sweep": 1, "why": 2, "stragglers": 2}
+_INDENT: Final = {"sweep": 1, "why": 2}
 Format: TypeAlias = Literal["table", "md", "csv", "json"]
 
 
