@@ -185,8 +185,10 @@ class Network:
                         to = np.broadcast_to(_own(numbers[link], ranks), times.shape)
                         np.add.at(sums, to, times * size)
         left = self._left_of_flows(run, end) if run.state.fair else self._left(run, end)
-        for number, size, passed_on in left:
+        for number, size, _, _ in left:  # first all that is whole: so sums are those of SimPy
             moved[number] -= size
+        for number, _, passed, passed_on in left:
+            moved[number] += passed
             relayed[number] -= passed_on
         links = self._links()
         rates = np.array([link.bandwidth for _, link in links])
@@ -196,8 +198,8 @@ class Network:
         sent = (carried - relayed[: len(links)])[[link.begins for _, link in links]]
         return rows, math.fsum(sent.tolist())
 
-    def _left(self, run: Run, end: int) -> list[tuple[int, float, float]]:
-        """What has not passed first-come links by the end: link, bytes, of these passed on."""
+    def _left(self, run: Run, end: int) -> list[tuple[int, float, float, float]]:
+        """What is on first-come links at the end: link, bytes, passed, and not yet passed on."""
         under_way = [(key, starts) for key, found in self._again.items() for starts in found]
         for way, name in enumerate(_WAYS):
             firsts = column(run.workers, f"{name}_starts")
@@ -205,7 +207,7 @@ class Network:
                 first = int(firsts[rank])
                 after = first + len(self.batch(rank, way).links)
                 under_way.append(((rank, way), [int(start) for start in run.starts[first:after]]))
-        left = list[tuple[int, float, float]]()
+        left = list[tuple[int, float, float, float]]()
         for (rank, way), starts in under_way:
             batch = self.batch(rank, way)
             numbers = self._numbers_of(self._like[rank], batch)
@@ -213,22 +215,22 @@ class Network:
                 size, passed, passed_on = batch.passed_on(hop.link, end - start)
                 relayed = sum(size for link, size in batch.schedule.relayed if link == hop.link)
                 number = _own(numbers[hop.link], rank)
-                left.append((number, size - passed, relayed - sum(passed_on)))
+                left.append((number, size, passed, relayed - sum(passed_on)))
         return left
 
-    def _left_of_flows(self, run: Run, end: int) -> list[tuple[int, float, float]]:
+    def _left_of_flows(self, run: Run, end: int) -> list[tuple[int, float, float, float]]:
         """The same of fair links."""
-        left = list[tuple[int, float, float]]()
+        left = list[tuple[int, float, float, float]]()
         if not isinstance(run.flows, list):
             run = Run(*[rows.view(np.recarray) for rows in run])
         for f, passed in _under_way(run, end):
             connection = run.connections[run.flows[f].connection]
             size = float(run.sizes[connection.marks + connection.marked - 1])
-            missing = size - min(size, max(0.0, passed))
+            passed = min(size, max(0.0, passed))
             first = f * int(run.state.most_hops)
             for hop, number in enumerate(run.crossed[first : first + connection.hops]):
                 passed_on = connection.relays >> hop & 1
-                left.append((int(number), missing, missing * passed_on))
+                left.append((int(number), size, passed, (size - passed) * passed_on))
         return left
 
 
@@ -287,7 +289,7 @@ def _own(number: int, rank: Any) -> Any:
 
 
 def _under_way(run: Run, end: int) -> list[tuple[int, float]]:
-    """The flows at the end of a run (ns), and how many bytes of each have passed."""
+    """The flows at the end of a run (ns), by their start, and the bytes passed of each."""
     found, state = list[tuple[int, float]](), run.state
     for h in sorted({int(holder) for holder in column(run.links, "holder")} - {0}):
         hub = run.hubs[h]
@@ -306,4 +308,4 @@ def _under_way(run: Run, end: int) -> list[tuple[int, float]]:
                 found.append((int(f), float(virtual - run.flows[f].entered)))
                 f = run.flows[f].next
             g = group.next
-    return found
+    return sorted(found, key=lambda one: int(run.flows[one[0]].number))
