@@ -5,13 +5,10 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.report.words import sweep as sweep_words
 from varsim.study.plan.plan import Plan
 from varsim.study.result import Result
 from varsim.study.sweep.table import Table
 from varsim.study.why.account import Why
-
-LARGE = "'plain' (too large for its device)"
 
 
 @pytest.fixture
@@ -57,10 +54,10 @@ def test_a_run_does_not_rank_it(settings: dict[str, Any]) -> None:
 def test_sweep(settings: dict[str, Any]) -> None:
     found = varsim.sweep(settings, ["cluster.workers=2,3"], most_replications=3)
     assert isinstance(found, Table)
-    of_all, plain, sharded = sweep_words.answer(found)
-    assert of_all.startswith(f"The fastest is {LARGE} at workers = 3: ")
-    assert plain.startswith(f"{LARGE} is fastest at workers = 3: ")
-    assert "too large" not in sharded
+    (first,) = found.report.headline
+    assert (first.code, first.values["best"]) == ("alone", "all at workers = 3")
+    (note,) = (note for note in found.report.notes if note.code == "memory-rows")
+    assert note.values["who"] == ("plain",)
 
 
 def test_plan(settings: dict[str, Any]) -> None:

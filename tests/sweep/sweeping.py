@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from varsim.report.told import Note, Report
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.sweep.campaign import Books, carry_out
@@ -10,6 +11,18 @@ from varsim.study.sweep.case import Case, cases_of
 from varsim.study.sweep.execution import Backend, Here
 from varsim.study.sweep.store import Store
 from varsim.study.sweep.table import Table, table_of
+
+
+def told(table: Table) -> Report:
+    """What is told of a sweep, as data."""
+    found: Report = table.report
+    return found
+
+
+def noted(table: Table) -> dict[str, Note]:
+    """Its notes by their codes."""
+    return {note.code: note for note in told(table).notes}
+
 
 BASE = """\
 # How many?

@@ -95,7 +95,7 @@ def test_the_files_of_a_sweep(file: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert told["result_sha256"] == sha256(printed)
     assert set(told["columns"]) == set(table.columns) == set(told["rows"][0])
     assert [row["examples_per_s"] for row in told["rows"]] == table.examples_per_s.tolist()
-    assert told["answer"][0] in printed
+    assert told["headline"][0]["text"] in printed
     assert {"throughput.png", "wasted.svg", "heat.png", "scaling.svg"} <= {
         path.name for path in out.iterdir()
     }
@@ -152,7 +152,7 @@ def test_a_failed_row_ends_with_4(file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, ["sweep", str(file), "--out", str(tmp_path / "o"), "-q"])
     assert done.exit_code == FAILED == 4
     assert "rows failed" in done.stderr
-    assert "All-reduce failed at workers = 2: on_write: the run deadlocked at" in done.stdout
+    assert "all-reduce at workers = 2: on_write: the run deadlocked at" in done.stdout
     assert "deadlocked" in (tmp_path / "o/results.csv").read_text()
 
 

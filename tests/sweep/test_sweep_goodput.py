@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from tests.seams import Attempt, Run, run_one
-from tests.sweep.sweeping import BASE, carried_out, sweep
+from tests.sweep.sweeping import BASE, carried_out, noted, sweep
 from varsim.cluster.trace import WORKER
-from varsim.report.words.sweep import answer, cells, notes
+from varsim.report.products.sweep import points
+from varsim.study.goodput import INTERVAL
 from varsim.study.statistics import interval
 from varsim.study.sweep.table import descriptions
 
@@ -54,8 +55,10 @@ def test_what_optimal_means_is_told_of_each_point(tmp_path: Path) -> None:
             options={"xatol": 1e-3},
         )
         assert found == pytest.approx(best.x, rel=1e-4)
-    minutes = [cell["optimal interval"] for cell in cells(table, table.rows)]
-    assert minutes == ["-", "-", "53 min", "105 min"]
+    (chosen,) = (one for one in points(table).columns if one.key == INTERVAL)
+    assert [cell if isinstance(cell, str) else cell.unit for cell in chosen.cells] == [
+        *("-", "-", "days", "days")
+    ]
     assert "every: optimal chose" in descriptions(table)["checkpoint_interval_s"]
 
 
@@ -81,7 +84,7 @@ def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
     plain = "checkpoint.every: [30 min, 1 h]\nmost_replications: 2"
     table, _, _ = carried_out(sweep(plain, base=MORTAL), tmp_path / "plain")
     assert not [name for name in table.columns if "interval" in name]
-    assert "optimal interval" not in cells(table, table.rows)[0]
+    assert INTERVAL not in [one.key for one in points(table).columns]
 
 
 INSIDE = BASE.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n", "").replace(
@@ -129,7 +132,7 @@ def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
     best, other = (100.0, 101.0, 102.0), (50.0, 99.0, 100.0, *[60.0] * 9)
 
-    def told(*values: tuple[float, ...]) -> str:
+    def told(*values: tuple[float, ...]) -> tuple[str, set[str]]:
         rows = [
             row._replace(
                 replications=len(own),
@@ -138,14 +141,15 @@ def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
             )
             for row, own in zip(table.rows, values, strict=True)
         ]
-        return " ".join(answer(replace(table, rows=tuple(rows))))
+        changed = replace(table, rows=tuple(rows))
+        return changed.report.headline[0].code, {*noted(changed)}
 
-    few = " Two points are compared over the replications that both have, here 3; --replications 12"
-    assert "too close to call" in told(best, other)
-    assert told(best, other).endswith(f"{few} runs every point that often.")
-    assert "too close to call" in told(best, other[:3])
-    assert few not in told(best, other[:3])  # as many of both
-    assert few not in told(best, (100.5, 102.0, 90.0, *[101.5] * 9))  # not apart
+    few = "few-in-common"
+    assert told(best, other)[0] == "close"
+    assert few in told(best, other)[1]
+    assert told(best, other[:3])[0] == "close"
+    assert few not in told(best, other[:3])[1]  # as many of both
+    assert few not in told(best, (100.5, 102.0, 90.0, *[101.5] * 9))[1]  # not apart
 
 
 def test_one_exact_row_is_one(tmp_path: Path) -> None:
@@ -156,8 +160,7 @@ def test_one_exact_row_is_one(tmp_path: Path) -> None:
     )
     base = MORTAL.replace("mtbf: 4 d", "law: {kind: constant, value: 3 d}")
     table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-    said = "1 row is exact: nothing in these runs is random, so it was run once."
-    assert said in notes(table)
+    assert noted(table)["exact-rows"].values == {"count": 1, "of": 2}
 
 
 def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
@@ -165,13 +168,10 @@ def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
     block = "failures.horizon: [100 ms, 20 d]\nmost_replications: 2"
     base = MORTAL.replace("mtbf: 4 d", "mtbf: 400 d") + "targets: {goodput: 95 %}\n"
     table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-    told = [one for one in notes(table) if "shorter than a step" in one or "judge" in one]
-    assert told == [
-        "A sweep does not judge targets (goodput at least 95 %): varsim run does for one point, "
-        "varsim plan for a space.",
-        "At horizon = 100 ms the horizon is shorter than a step of all-reduce: "
-        "its goodput means nothing.",
-    ]
+    found = noted(table)
+    assert found["unjudged"].values == {"targets": ("goodput at least 95 %",)}
+    who = "all-reduce at horizon = 100 ms"
+    assert found["no-step"].values == {"who": who, "count": 1, "of": 2}
     block = block.replace("100 ms", "10 d")
     table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path / "long")
-    assert not any("shorter than a step" in one or "judge" in one for one in notes(table))
+    assert not {"unjudged", "no-step"} & {*noted(table)}

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tests.sweep.sweeping import BASE, carried_out, sweep
-from varsim.report.words.sweep import notes, shown
+from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
 
 
 def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
@@ -17,9 +16,10 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
     fits = dict(zip(table.columns, zip(*table.cells(), strict=True), strict=True))["fits_memory"]
     # 1 MB of the model, and 1 or 2 of gradients; in four parts a quarter of that.
     assert fits == (True, False, True, True, True, False, True, True)
-    large = "sync PS with backup workers (too large for its server)"
-    rows = [row[0] for row in shown(table).rows]
-    assert rows.count(large) == 2
-    assert any("(At 2 of 4 points.)" in note for note in notes(table))
+    note = noted(table)["memory-rows"]
+    assert note.values == {"who": ("sync PS with backup workers",), "count": 2, "of": 8}
+    best = told(table).table
+    (servers,) = (one for one in best.columns if one.key == "parameter_servers")
+    assert "1" not in servers.cells, "what does not fit is nobody's best point"
     free, _, _ = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path / "free")
     assert "fits_memory" not in free.columns

@@ -1,22 +1,22 @@
 """The page of a sweep, how it is drawn again, and how much work a sweep may be."""
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from tests.sweep.sweeping import BASE, SWEPT, carried_out, sweep
+from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.sweep import _teller
 from varsim.report import page
 from varsim.report.files.keeping import put_report
 from varsim.report.files.sweep import write_sweep
 from varsim.report.plots.sweep import gallery
 from varsim.report.render import csv_text
-from varsim.report.sweep import report
-from varsim.report.words.sweep import answer, cells, left_out, shown
 from varsim.study.experiment import SweepExperiment
+from varsim.study.statistics import interval
 from varsim.study.sweep.table import Table
 
 
@@ -34,13 +34,13 @@ def file(tmp_path: Path) -> Path:
 def drawn(table: Table, directory: Path, question: str = "") -> Path:
     """The page, where the sweep is."""
     write_sweep(table.sweep, question, directory)
-    put_report(report(table, question), directory)
+    put_report(replace(told(table), question=question), directory)
     return directory / "report.html"
 
 
 def test_the_page_says_it_all(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
-    (tmp_path / "results.csv").write_text(csv_text(report(table).data))
+    (tmp_path / "results.csv").write_text(csv_text(told(table).data))
     page = drawn(table, tmp_path, "How many?").read_text()
     assert (
         page.count("<figure>")
@@ -134,25 +134,41 @@ def test_times_from_a_file_are_written_out(tmp_path: Path) -> None:
     assert again.stdout.splitlines()[-3].startswith("result sha256: ")
 
 
-class TestWords:
-    def test_the_shortest_names_that_tell_apart(self, tmp_path: Path) -> None:
+class TestTold:
+    def test_along_one_axis_values_are_rows_and_strategies_columns(self, tmp_path: Path) -> None:
         two = BASE.replace("stop:", "  - {kind: sync_replicas, replicas_to_aggregate: 2}\nstop:")
         block = (
             "zip:\n  strategies.backup_workers.replicas_to_aggregate: [1, 2]\n"
             "  strategies.sync_replicas.replicas_to_aggregate: [2, 3]"
         )
         table, _, _ = carried_out(sweep(block, base=two), tmp_path)
-        assert list(shown(table).columns)[:2] == ["replicas_to_aggregate", "examples/s"]
-        assert list(shown(table).column("replicas_to_aggregate")) == ["", "1", "2", "", "2", "3"]
-        assert any(
-            "Sync PS (sync_replicas) is fastest at replicas_to_" in line for line in answer(table)
-        )
+        found = told(table).table
+        assert found.rows == ("1, 2", "2, 3"), "the strategies have values of their own"
+        speeds = [one for one in found.columns if one.key.startswith("examples_per_s ")]
+        assert [one.head for one in speeds] == [
+            *("all-reduce", "sync PS with backup workers", "sync PS"),
+        ]
+        marks = [getattr(cell, "verdict", "") for cell in speeds[1].cells]
+        assert marks == ["", "best"]
+        assert [getattr(cell, "verdict", "") for cell in speeds[0].cells] == ["", ""]
+        assert "marks" in noted(table)
+
+    def test_of_two_axes_the_best_point_of_each_then_the_map(self, tmp_path: Path) -> None:
+        table, _, _ = carried_out(sweep(), tmp_path)
+        found = told(table)
+        assert found.table.rows == ("all-reduce", "sync PS with backup workers")
+        assert found.table.best == 1
+        first, every = found.details
+        assert found.always == 1
+        assert (len(first.rows), len(first.columns)) == (2, 2)
+        assert len(every.rows) == len(table.rows)
 
     def test_one_point(self, tmp_path: Path) -> None:
         table, _, _ = carried_out(sweep("cluster.workers: [4]"), tmp_path)
-        assert "efficiency" not in shown(table).columns
-        assert answer(table)[1].startswith("All-reduce does ")
-        assert answer(table)[1].endswith(" examples/s at workers = 4.")
+        found = told(table)
+        assert found.table.rows[0] == "all-reduce"
+        assert "efficiency_fraction" not in [one.key for one in found.table.columns]
+        assert found.headline[0].values["best"] == "all-reduce at workers = 4"
 
     def test_a_learning_rate_has_no_effect_on_throughput(self, tmp_path: Path) -> None:
         """There is no fastest point, and no other one that is slower."""
@@ -160,13 +176,10 @@ class TestWords:
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        first, own, *_ = answer(table)
-        assert first.startswith("The fastest is all-reduce: ")
-        assert "learning_rate" not in first
-        assert own.endswith(
-            " examples/s at every point: learning_rate has no effect on that, only on what is "
-            "learnt."
-        )
+        first = told(table).headline[0]
+        assert first.values["best"] == "all-reduce"
+        assert noted(table)["no-effect"].values == {"what": ("learning_rate",)}
+        assert "marks" not in noted(table)
 
     def test_nor_on_what_a_million_examples_cost(self, tmp_path: Path) -> None:
         """No point is named where none is better; what has no price is."""
@@ -176,14 +189,26 @@ class TestWords:
         base += "prices: {device_hour: 2.0}\nreport: {measure_after: 0 s}\n"
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        cheapest, free = answer(table)[-2:]
-        assert cheapest.startswith("Async PS at parameter_servers = 4 (")
-        assert "; next is sync PS with backup workers at parameter_servers = " in cheapest
-        assert "learning_rate" not in cheapest
-        assert free == (
-            "No price is given for parameter servers: async PS uses 1 to 4, sync PS with "
-            "backup workers uses 1 to 4 at no cost (set prices.server_hour)."
+        cheapest = told(table).headline[-1]
+        assert cheapest.code in ("cheapest", "cheapest-tie")
+        assert "learning_rate" not in str(cheapest.values)
+        assert noted(table)["no-price"].values["what"] == "parameter servers"
+
+    def test_two_replications_that_are_apart_are_called_too_few(self, tmp_path: Path) -> None:
+        """A lead of some percent whose intervals are wide: no more is known."""
+        block = "cluster.workers: [2, 4]\nmost_replications: 2"
+        table, _, _ = carried_out(sweep(block), tmp_path)
+        values = {"on_write": (100.0, 110.0), "backup_workers": (90.0, 108.0)}
+        rows = tuple(
+            row._replace(
+                values={"examples_per_s": values[row.strategy]},
+                estimates=row.estimates | {"examples_per_s": interval(values[row.strategy])},
+            )
+            for row in table.rows
         )
+        first, *_ = told(replace(table, rows=rows)).headline
+        assert (first.code, first.values["count"]) == ("untold", 2)
+        assert first.values["more"] == "--most-replications 5 --set replications=5"
 
     @pytest.mark.parametrize(
         ("stop", "said"),
@@ -201,49 +226,27 @@ class TestWords:
         base = base.replace("{global_steps: 10}", stop).replace("on_write", "none")
         swept = sweep("workload.optimizer.learning_rate: [0.1, 0.2]", base=base)
         experiment = SweepExperiment(swept)
-        told = _teller(experiment)(experiment.distinct[0].key, 30.0)
-        assert told.replace("workload.optimizer.", "") == said
-
-    def test_beside_what_matters_it_is_told_once(self, tmp_path: Path) -> None:
-        base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
-        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
-        block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.workers: [2, 8]"
-        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        line = answer(table)[1]
-        assert line.startswith("All-reduce is fastest at workers = 8: ")
-        assert "learning_rate" not in answer(table)[0]
-        assert line.endswith(
-            "; every other point is slower (learning_rate has no effect on that, only on what is "
-            "learnt)."
-        )
+        text = _teller(experiment)(experiment.distinct[0].key, 30.0)
+        assert text.replace("workload.optimizer.", "") == said
 
     @pytest.mark.parametrize("replications", [1, 2])
-    def test_equal_strategies_are_called_equally_fast(
-        self, tmp_path: Path, replications: int
-    ) -> None:
+    def test_equal_strategies_tie(self, tmp_path: Path, replications: int) -> None:
         base = BASE.replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 1 s")
         base = base.replace("{kind: backup_workers, replicas_to_aggregate: 2}",
                             "{kind: on_write, name: b}\n  - {kind: on_write, name: c}")  # fmt: skip
         base = base.replace("replications: 2", f"replications: {replications}")
         block = f"cluster.workers: [2, 4]\nmost_replications: {replications}"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        first, own, *_ = answer(table)
-        assert first.startswith(
-            "All-reduce at workers = 4, 'b' at workers = 4 and 'c' at workers = 4 are equally fast:"
+        first, *_ = told(table).headline
+        assert (first.code, first.values["tied"]) == (
+            *("tie", ("all-reduce at workers = 4", "b at workers = 4", "c at workers = 4")),
         )
-        assert own.endswith("; every other point is slower.")
-        block = block.replace("cluster.workers: [2, 4]", "seed: [1, 2]")
-        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        assert answer(table)[1].endswith(" at every point: seed has no effect on that.")
 
     def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
-        block = "seed: {from: 1, to: 21, step: 1}\nmost_replications: 2"
+        block = "seed: {from: 1, to: 41, step: 1}\nmost_replications: 2"
         table, _, _ = carried_out(sweep(block), tmp_path)
-        assert len(shown(table).rows) == 2
-        assert left_out(table) == [
-            "Each strategy at its best point; all 42 rows are in results.csv."
-        ]
-        assert len(cells(table, table.rows)) == 42
+        assert len(told(table).table.rows) == 2
+        assert len(told(table).details[-1].rows) == 82
 
 
 class TestWeight:

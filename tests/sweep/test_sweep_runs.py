@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from tests.seams import Run, run_one
-from tests.sweep.sweeping import BASE, carried_out, sweep
+from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
 from varsim.cluster.rows import Rows
-from varsim.report.words.sweep import answer, notes
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.statistics import student_t
@@ -198,10 +197,8 @@ class TestHowOften:
         block = "seed: [1, 2]\nprecision: 0.01 %\nmost_replications: 3"
         table, _, _ = carried_out(sweep(block), tmp_path)
         assert not any(row.precise for row in table.rows)
-        assert notes(table) == [
-            "In 4 of 4 rows the interval of the throughput is wider than ± 0.01 % after 3 "
-            "replications."
-        ]
+        wide = noted(table)["wide"].values
+        assert (wide["count"], wide["of"], wide["most"]) == (4, 4, 3)
 
 
 class TestDeaths:
@@ -389,23 +386,20 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     block = "cluster.workers: [2, 4]"
     base = BASE.replace("stop: {global_steps: 10}", "stop: {time: 600 ms}")
     table, _, _ = carried_out(sweep(block, base=base), tmp_path / "short")
-    assert not any(line.startswith("Too short") for line in answer(table))
-    (said,) = [line for line in notes(table) if line.startswith("Short runs: in 4 of 4 rows")]
-    assert "left out" not in said
-    longer = re.search(r"; for longer runs: --set 'stop.time=([0-9.]+) s'\.$", said)
+    assert told(table).headline[0].code != "too-short"
+    said = noted(table)["short-rows"].values
+    assert (said["count"], said["of"]) == (4, 4)
+    assert "out" not in said
+    longer = re.search(r"; for longer runs: --set 'stop.time=([0-9.]+) s'$", str(said["more"]))
     assert longer is not None
     assert 1.0 < float(longer[1]) < 3.0
     table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=150 ms"]), tmp_path / "one")
-    assert answer(table) == [
-        "Too short to say what is fastest: no run holds two rounds of each worker."
-    ]
-    (said,) = [line for line in notes(table) if line.startswith("Short runs")]
-    assert said.endswith(" 4 of them, too short even for that, are left out of the answer.")
+    assert [note.code for note in told(table).headline] == ["too-short"]
+    assert noted(table)["short-rows"].values["out"] == 4
     table, _, _ = carried_out(sweep("stop.time: [0.15 s, 3 s]", base=base), tmp_path / "both")
-    found = answer(table)
-    assert len(found) == 3
-    assert not any("0.15 s" in line for line in found)
-    (said,) = [line for line in notes(table) if line.startswith("Short runs: in 2 of 4 rows")]
-    assert "--set" not in said  # the length is what is swept
+    (first,) = told(table).headline
+    assert "0.15 s" not in str(first.values)
+    said = noted(table)["short-rows"].values
+    assert (said["count"], said["more"]) == (2, "")  # the length is what is swept
     table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
-    assert not any(line.startswith("Short runs") for line in notes(table))
+    assert "short-rows" not in noted(table)

@@ -3,8 +3,7 @@
 import math
 from pathlib import Path
 
-from tests.sweep.sweeping import BASE, carried_out, sweep
-from varsim.report.words.sweep import answer, notes
+from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
 from varsim.study.statistics import interval
 from varsim.study.sweep.campaign import precise, replications
 
@@ -66,9 +65,10 @@ class TestWhatSteers:
         assert {row.replications for row in aimed.rows} == {7}
         wide = [row for row in aimed.rows if not row.precise]
         assert all(row.replications == 7 for row in wide)
-        assert "of the time to the target loss" in notes(aimed)[0]
-        (soonest,) = (line for line in answer(aimed) if "target loss" in line)
-        assert "at learning rate 0.5 (" in soonest, "a sentence on losses says at which rate"
+        assert noted(aimed)["wide"].values["count"] == len(wide)
+        soonest = told(aimed).headline[1]
+        assert soonest.code.startswith("soonest")
+        assert soonest.values["target"] == "0.1"
 
     def test_what_is_not_random_is_run_once_and_is_exact(self, tmp_path: Path) -> None:
         base = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
@@ -77,6 +77,5 @@ class TestWhatSteers:
         assert books.status.done == len(table.rows)
         assert all(row.precise for row in table.rows)
         assert all(row.estimates["examples_per_s"].half_width == 0 for row in table.rows)
-        assert notes(table) == [
-            "All rows are exact: nothing in these runs is random, so each was run once."
-        ]
+        assert "exact" in noted(table)
+        assert not {"wide", "interval-rows", "exact-rows"} & {*noted(table)}

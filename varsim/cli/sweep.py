@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
@@ -11,7 +13,7 @@ from varsim.cli import options
 from varsim.cli.amount import gradients_of, refuse_absurd_cases
 from varsim.cli.amount import told as told_amount
 from varsim.cli.campaign import claim, making, opened, tell_hopeless
-from varsim.cli.console import ITEM, complain, tell, write, write_prose
+from varsim.cli.console import ITEM, complain, show, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ def sweep(
     scheduler: options.Scheduler = None,
     quiet: options.Quiet = False,
     format: Format = "table",
+    all_rows: options.All = False,
     plots: options.Plots = True,
     yes: options.Yes = False,
     engine: Engine = "auto",
@@ -110,6 +113,7 @@ def sweep(
     kept as they end: the same command resumes where it stopped.
     """
     options.check_backend(backend, scheduler)
+    options.check_all(all_rows, format)
     if scheduler is not None and jobs:
         raise typer.BadParameter("--jobs is for this machine: dask has as many as it has workers")
     if scheduler is not None and shard is not None:
@@ -144,7 +148,7 @@ def sweep(
     if told_by and not quiet:
         complain(told_by)
     if shard is None:
-        _conclude(experiment, books, file, directory, format, plots)
+        _conclude(experiment, books, file, directory, format, plots, all_rows)
         return
     write(f"part {number} of {of}: {counted(books.status.done, 'run')} in {directory}")
     write(f"when all parts are there: varsim merge {file} DIR DIR ...")
@@ -168,12 +172,14 @@ def merge(
     ] = None,
     strategy: options.Kinds = [],  # noqa: B006
     format: Format = "table",
+    all_rows: options.All = False,
     plots: options.Plots = True,
 ) -> None:
     """Merge the parts of a sweep.
 
     FILE and the options are those of the parts; what is missing can be run afterwards.
     """
+    options.check_all(all_rows, format)
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.runs_file import STORE, is_runs_file
@@ -202,7 +208,7 @@ def merge(
             f"varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
-    _conclude(experiment, books, file, directory, format, plots)
+    _conclude(experiment, books, file, directory, format, plots, all_rows)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
@@ -271,19 +277,20 @@ def _conclude(
     directory: Path,
     format: Formats,
     plots: bool,
+    all_rows: bool,
 ) -> None:
     """Write and print what came of it."""
     from varsim.report.files.keeping import FORMS, put_report
     from varsim.report.files.sweep import SCENARIO
-    from varsim.report.sweep import report
+    from varsim.report.sweep import page
 
     table = experiment.table(books)
     asked = question(directory / SCENARIO, whole=True)
-    told = report(table, asked, plots=plots)
-    put_report(told, directory)
+    told = replace(table.report, question=asked)
+    put_report(told if plots else replace(told, page=partial(page, table, plots=False)), directory)
     results = ", ".join(str(directory / name) for name in FORMS["sweep"])
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]
-    tell(told, format, [*closing, f"report: {directory / 'report.html'}"])
+    show(told, format, [*closing, f"report: {directory / 'report.html'}"], every=all_rows)
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
         raise typer.Exit(FAILED)

@@ -31,7 +31,7 @@ def _untold(of: Values) -> str:
     few = {"1": "One replication is", "2": "Two replications are"}[of["count"]]
     return (
         f"{few} too few to rank {of['tied']} ({of['low']} to {of['high']}); "
-        "try --set replications=5."
+        f"try {of.get('more', '--set replications=5')}."
     )
 
 
@@ -178,6 +178,25 @@ def _tuned_none(of: Values) -> str:
     return f"No strategy {what} in every fresh run, each at the best of its rates."
 
 
+def _failed_rows(of: Values) -> str:
+    if of["count"] == "1":
+        return f"1 of {of['of']} rows failed, {of['who']}: {of['why']}"
+    return f"{of['count']} of {of['of']} rows failed, the first {of['who']}: {of['why']}"
+
+
+def _short_rows(of: Values) -> str:
+    out = f"; {of['out']} are too short to rank" if "out" in of else ""
+    return (
+        f"Short runs in {of['count']} of {of['of']} rows, {of['gradients']} gradients per worker "
+        f"at the least ({of['who']}){out}{of['more']}."
+    )
+
+
+def _interval_rows(of: Values) -> str:
+    count = of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
+    return f"± 95 % interval over {count} replications; left out below 1 %."
+
+
 SENTENCES: Final[dict[str, Line]] = {
     "fastest": _fastest,
     "tie": _tie,
@@ -196,6 +215,9 @@ SENTENCES: Final[dict[str, Line]] = {
         "Loss {target} is reached after {low} to {high}, not ranked: one learning rate does not "
         "suit all."
     ),
+    "cheapest": "Cheapest: {best}, {price} per million examples.",
+    "cheapest-tie": "Cheapest: a tie of {tied}, {price} per million examples.",
+    "same-everywhere": "{who}: {rate} at every point.",
     "never": "No strategy reached loss {target} in every replication.",
     "target": _targets,
     "due-to": _due_to,
@@ -370,6 +392,20 @@ NOTES: Final[dict[str, Line]] = {
     "iteration": "Steps of {who} are iterations: as many updates as there are workers.",
     "beginning": _beginning,
     "slower-alike": "Slower with {changes}: {who}, as equal workers want a link all at once.",
+    "failed-rows": _failed_rows,
+    "memory-rows": "{count} of {of} rows do not fit into memory ({who}); not ranked.",
+    "unjudged": "A sweep does not judge targets ({targets}): varsim run or varsim plan does.",
+    "no-step": "{count} of {of} rows have no step within the horizon ({who}): no goodput.",
+    "short-rows": _short_rows,
+    "wide": "{count} of {of} rows are wider than ± {precision} after {most} replications.",
+    "stopped-when-precise": "Replications ended once precise: intervals hold in 90 % or more.",
+    "exact-rows": "{count} of {of} rows are exact: nothing in them is random.",
+    "interval-rows": _interval_rows,
+    "no-effect": "No effect on examples/s: {what}.",
+    "few-in-common": (
+        "Too close by the {few} replications that both have: --replications {many} for all."
+    ),
+    "marks": "* best of its column; = not told from the best.",
     "hosts-missing": "Losses are those of a job that has all its hosts.",
 }
 

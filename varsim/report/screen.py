@@ -11,7 +11,7 @@ from typing import Final
 from varsim.inert import visible
 from varsim.report.notes import coded, line
 from varsim.report.told import Column, Note, Report, Table
-from varsim.report.wording import shown, unheld
+from varsim.report.wording import MARKED, shown, unheld
 
 WIDEST: Final = 100  # columns of a text to read on
 MOST_NOTES: Final = 3
@@ -38,10 +38,11 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     for number, note in enumerate(brief):
         mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
         lines += flow(mark + coded(note), room)
-    for detail in report.details if every else ():
+    for detail in report.details if every else report.details[: report.always]:
         lines += ["", *grid(detail, detail.columns, room)]
-    lines += [""] * bool(every and report.details and report.next)
-    lines += flow(_more(report, every, len(brief), len(first) + len(alike)), room)
+    more = _more(report, every, len(brief), len(first) + len(alike))
+    lines += [""] * bool(more and report.details and (every or report.always))
+    lines += flow(more, room)
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 
 
@@ -85,7 +86,7 @@ def grid(
     heads = [
         one.head + (_MARKS[codes.index(one.note)] if one.note in codes else "") for one in chosen
     ]
-    cells = [[head, *map(shown, one.cells)] for head, one in zip(heads, chosen, strict=True)]
+    cells = [[head, *_aligned(one)] for head, one in zip(heads, chosen, strict=True)]
     widths = [max(map(len, column)) for column in cells]
     first = max(map(len, ["", table.corner, *table.rows]))
     ends = [0]
@@ -102,6 +103,15 @@ def grid(
             yield _GAP.join([name.ljust(first), *shown_cells])
             if row == 0:
                 yield "─" * (first + sum(len(_GAP) + widths[at] for at in part))
+
+
+def _aligned(column: Column) -> list[str]:
+    """Its cells; where some are marked, the others have room for a mark."""
+    cells, marks = list(map(shown, column.cells)), tuple(MARKED.values())
+    if not any(cell.endswith(marks) for cell in cells):
+        return cells
+    blank = "\N{NO-BREAK SPACE}" * len(marks[0])
+    return [cell if cell.endswith(marks) else cell + blank for cell in cells]
 
 
 def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:

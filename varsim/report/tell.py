@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, screen
-from varsim.report.products import plan, training, tune, why
+from varsim.report.products import plan, sweep, training, tune, why
 from varsim.report.told import Report
 from varsim.study.plan.plan import Plan
 from varsim.study.result import Result
+from varsim.study.sweep.table import Table
 from varsim.study.tune.search import Rates
 from varsim.study.why.account import Why
 
@@ -68,6 +69,7 @@ def report_of(result: object) -> Report:
 
 
 report_of.register(Result)(training.report)
+report_of.register(Table)(sweep.report)
 report_of.register(Why)(why.report)
 report_of.register(Plan)(plan.report)
 report_of.register(Rates)(tune.report)

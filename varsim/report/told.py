@@ -18,8 +18,8 @@ MOST_COLUMNS: Final = 6
 
 # What a number is of: by this its unit is chosen when it is shown; any other text is the unit.
 Unit: TypeAlias = str
-# How a number compares: with the baseline of a ratio, or the best of its column.
-Verdict: TypeAlias = Literal["", "best", "tie", "baseline"]
+# How a number compares: with the baseline of a ratio, or the best of its column (a tie: equal).
+Verdict: TypeAlias = Literal["", "best", "equal", "tie", "baseline"]
 
 
 class Number(NamedTuple):
@@ -156,7 +156,8 @@ class Report:
 
     `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
     compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
-    columns, by what they are about; `facts`: makes all of it as plain data.
+    columns, by what they are about; `facts`: makes all of it as plain data;
+    `always`: so many details are shown without --all, too.
     """
 
     kind: Kind
@@ -169,6 +170,7 @@ class Report:
     setting: Mapping[str, Value] = field(default_factory=dict)
     charts: tuple[Chart, ...] = ()
     details: tuple[Table, ...] = ()
+    always: int = 0
     source: Source | None = None
     provenance: Mapping[str, str | int] = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Final
 from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.study.verdict import CLOSE, UNTOLD, Ranking
+from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
 
 _HARD: Final = "\N{NO-BREAK SPACE}"
 _SCALES: Final = {
@@ -26,6 +26,7 @@ SHARES: Final = {
     "down": "down",
 }
 _SMALL_PART: Final = 9.5  # percent of a part of something; less has a decimal
+MARKED: Final = {"best": f"{_HARD}*", "equal": f"{_HARD}="}  # the best of a column, and its ties
 SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
 _LONG: Final = 1e15  # numbers have an exponent from here on,
 _DECIMALS: Final = 9  # or with more decimals than these
@@ -62,7 +63,7 @@ def shown(number: Cell, digits: int = 3) -> str:
     elif half > SMALL * abs(mean):
         decimals = max(0, -_magnitude(half))
         text = f"{_written(mean, decimals)}{_HARD}±{_HARD}{_written(half, decimals)}"
-    return text + (_HARD + unit) * bool(unit) + _spare(number)
+    return text + (_HARD + unit) * bool(unit) + _spare(number) + MARKED.get(number.verdict, "")
 
 
 def _spare(number: Number) -> str:
@@ -142,9 +143,9 @@ def names(scenario: Scenario) -> dict[str, str]:
 
 
 def headline(
-    ranking: Ranking[str] | None,
-    named: dict[str, str],
-    values: dict[str, Number],
+    ranking: Ranking[K] | None,
+    named: Mapping[K, str],
+    values: Mapping[K, Number],
     replications: int,
 ) -> Note:
     """Which is the best by some number: best | tie | untold; `values`: of each alternative."""

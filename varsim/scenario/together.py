@@ -25,7 +25,7 @@ def reduces_meanwhile(strategy: Strategy) -> bool:
 def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
     """Whether recorded compute times meet in queues, where a nanosecond decides who is first.
 
-    Every such run is the same, but its numbers are no exact answer (`caution.to_the_ns`).
+    Every such run is the same, but its numbers are no exact answer.
     """
     queues = strategy.uses_servers and strategy.workers(cluster) > 1
     return queues and cluster.compute is not None and _is_played(cluster.compute)

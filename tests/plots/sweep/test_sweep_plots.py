@@ -13,7 +13,6 @@ from varsim.report.plots.looks import DARK
 from varsim.report.plots.sweep import heat, lines, scaling
 from varsim.report.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
 from varsim.report.plots.sweep.gallery import plots
-from varsim.report.words.sweep import answer, notes, shown
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.sweep.campaign import Books, carry_out
@@ -82,8 +81,6 @@ def test_one_worker_by_hand(tmp_path: Path) -> None:
     x, y = scaling.curve(found, list(found.rows), "none", "speedup")
     assert x == [1, 2]
     assert y[0].mean == pytest.approx(1 / 3)
-    assert "One worker does" in answer(found)[1]
-    assert "nothing that is swept affects it" in answer(found)[1]
 
 
 def test_axes_have_units_and_scales(tmp_path: Path) -> None:
@@ -159,7 +156,9 @@ def test_costs_by_hand(tmp_path: Path) -> None:
     assert by["single", 1].mean("cost_per_million_examples") == pytest.approx(1000)
     assert "cost_per_hour_USD" in found.columns
     # One device is the same with one worker and with two: no point is named.
-    assert "A million examples cost least with one worker: 1,000 USD" in answer(found)[-1]
+    cheapest = found.report.headline[-1]
+    assert (cheapest.code, cheapest.values["best"]) == ("cheapest", "one worker")
+    assert cheapest.values["price"].mean == pytest.approx(1000)
     dearer = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 72, currency: EUR}")
     assert dearer.rows[0].mean("cost_per_hour") == pytest.approx(72)
 
@@ -175,14 +174,15 @@ def test_short_names_tell_apart() -> None:
 def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     found = table(tmp_path, "seed=1,2")
     nothing = Table(found.sweep, tuple(row._replace(estimates={}) for row in found.rows))
-    assert answer(nothing) == ["No strategy applied a gradient at any point."]
+    assert [note.code for note in nothing.report.headline] == ["nothing"]
     failed = Table(
         found.sweep,
         tuple(row._replace(estimates={}, values={}, failure="why\nmore") for row in found.rows),
     )
-    assert notes(failed)[0].endswith(": why")
-    assert "3 more rows failed; see the column 'failure'." in notes(failed)
-    assert set(shown(failed).column("examples/s")) == {"failed"}
+    note = failed.report.notes[0]
+    assert (note.code, note.values["why"], note.values["count"]) == ("failed-rows", "why", 6)
+    cells = {cell for one in failed.report.table.columns for cell in one.cells}
+    assert cells == {"failed"}
     assert all(math.isnan(row.mean("examples_per_s")) for row in failed.rows)
 
 

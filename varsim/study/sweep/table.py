@@ -6,16 +6,16 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.strategies import Strategy, families
 from varsim.study.cost import COSTS
-from varsim.study.formatter import Shown
 from varsim.study.goodput import INTERVAL, INTERVALS, KEPT, metrics
 from varsim.study.measure import OF_VALUES
+from varsim.study.shown import Shown
 from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, precise, steering
 from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
@@ -88,8 +88,6 @@ class Row(NamedTuple):
 @dataclass(frozen=True, repr=False)
 class Table(Shown):
     """What came of a sweep; rows point by point, each by strategy."""
-
-    told_by: ClassVar[str] = "varsim.report.sweep"
 
     sweep: Sweep
     rows: tuple[Row, ...]

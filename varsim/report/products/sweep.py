@@ -1,0 +1,428 @@
+"""What is told of a sweep: its best points; along one axis a row per value, else per strategy."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
+
+from varsim.report.products import cautions
+from varsim.report.products.sweep_notes import notes
+from varsim.report.told import Cell, Column, Data, Note, Number, Report, Source, Value
+from varsim.report.told import Table as Told
+from varsim.report.wording import headline, names, shown
+from varsim.scenario.provenance import MADE_BY, provenance_of_many
+from varsim.study.goodput import INTERVAL, KEPT
+from varsim.study.statistics import CONFIDENCE
+from varsim.study.sweep.campaign import STEERING, TARGET
+from varsim.study.sweep.table import Row, Table, descriptions, short_names
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking, ranked
+
+MILLION: Final = "cost_per_million_examples"
+MOST_ROWS: Final = 2000  # of all points; results.csv has more
+_LONGEST: Final = 40  # values of an axis that are a row each
+_DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency_fraction")
+_SPEEDS: Final = (STEERING, KEPT)
+_FILES: Final = {
+    "results.csv": "the table, all digits, units in the names of the columns",
+    "results.json": "the same, with what each column means, seed and versions",
+    "sweep.yaml": "the sweep as it was run, with all changes of the command line",
+    "runs.sqlite": "every run, kept as it ended",
+}
+
+
+def report(table: Table) -> Report:
+    """What there is to tell of a sweep."""
+    from varsim.report.sweep import page
+
+    found, sweep = _Telling(table), table.sweep
+    maps = found.maps()
+    return Report(
+        "sweep",
+        sweep.points[0].scenario.name,
+        tuple(found.headline()),
+        found.compared(),
+        tuple(found.notes()),
+        setting={
+            "strategies": len(table.strategies),
+            "points": len(sweep.points),
+            "runs": sum({row.case: row.replications for row in table.rows}.values()),
+        },
+        details=(*maps, points(table)),
+        always=min(1, len(maps)),
+        source=Source(sweep.yaml, "varsim sweep sweep.yaml --out again"),
+        provenance=_provenance(table) | {"result_sha256": table.sha256},
+        families={found.named[label]: of for label, of in table.families.items()},
+        files=_FILES,
+        data=Data(table.columns, list(table.cells())),
+        facts=partial(document, table),
+        page=partial(page, table),
+    )
+
+
+def speed(row: Row) -> str:
+    """The metric by which rows are compared: of what is kept, where hosts fail at random."""
+    return KEPT if KEPT in row.values else STEERING
+
+
+def best(table: Table, strategy: str) -> Row | None:
+    """The row of a strategy with the highest throughput; None where it applied no gradient.
+
+    One that does not fit into memory, or is too short, only where all are.
+    """
+    rows = [row for row in table.rows if row.strategy == strategy and row.mean(speed(row)) > 0]
+    rows = [row for row in rows if (row.point, row.strategy) not in table.misfits] or rows
+    rows = [row for row in rows if not row.done.too_short] or rows
+    return max(rows, key=lambda row: row.mean(speed(row)), default=None)
+
+
+def ranking(
+    table: Table, rows: Sequence[Row], metric: str, *, highest: bool = True, of: int = 0
+) -> Ranking[int] | None:
+    """Some rows, by their place among them; `of`: from how many they were chosen."""
+    return ranked(
+        {index: row.values[metric] for index, row in enumerate(rows)},
+        equal_within=table.equal_within,
+        highest=highest,
+        exact=lambda index: rows[index].exact(metric),
+        chosen_from=of,
+    )
+
+
+class _Telling:
+    """A sweep with its axes, and the best point of each strategy, the fastest first."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.named = {label: _name(table, label) for label in table.strategies}
+        bests = [row for label in table.strategies if (row := best(table, label)) is not None]
+        self.bests = sorted(bests, key=lambda row: -row.mean(speed(row)))
+        groups = {quantity.group for quantity in table.sweep.quantities}
+        self.one_axis = len(groups) == 1 and 1 < len(table.sweep.points) <= _LONGEST
+
+    # --- the headline -----------------------------------------------------------------------------
+
+    def headline(self) -> Iterator[Note]:
+        """Which is fastest, where; where a target is reached first; where it is cheapest."""
+        if not self.bests:
+            yield Note("nothing")
+            return
+        every = [row for row in self.bests if not row.done.too_short]
+        rows = [row for row in every if (row.point, row.strategy) not in self.table.misfits]
+        if not every:
+            who = tuple(self.named[row.strategy] for row in self.bests)
+            count = Number(min(row.done.gradients for row in self.bests))
+            yield Note("too-short", {"who": who, "count": count, "more": ""})
+        elif not rows:
+            yield Note("none-fits", {"who": tuple(self.named[row.strategy] for row in every)})
+        else:
+            yield self._fastest(rows)
+            yield from self._least(TARGET, "soonest")
+            yield from self._least(MILLION, "cheapest")
+
+    def _fastest(self, bests: Sequence[Row]) -> Note:
+        """Which strategy is fastest, each at its best point; of one strategy, where it is."""
+        rows, of = list(bests), len({(row.strategy, row.case) for row in self.table.rows})
+        if len(self.table.strategies) == 1:
+            rows, of = self._own(rows[0].strategy), 0
+        metric = speed(rows[0])
+        found = ranking(self.table, rows, metric, of=of)
+        assert found is not None, "they all have a throughput"
+        if len(rows) > 1 and len(found.same) == len(rows) and len(self.table.strategies) == 1:
+            rate = Number(rows[0].mean(metric), unit=_unit(metric))
+            return Note("same-everywhere", {"who": self.named[rows[0].strategy], "rate": rate})
+        where = {index: self._place(row, metric) for index, row in enumerate(rows)}
+        values = {
+            index: Number.of(row.estimates[metric], _unit(metric)) for index, row in enumerate(rows)
+        }
+        random = [rows[index] for index in found.tied if not rows[index].exact(metric)]
+        count = min((row.replications for row in random), default=1)
+        note = headline(found, where, values, count)
+        more = {"more": _more(self.table)} if note.code == "untold" else {}
+        return note._replace(values={**note.values, **more})
+
+    def _own(self, strategy: str) -> list[Row]:
+        """The rows of a strategy that differ in what matters to its throughput, and count."""
+        rows = [row for row in self.table.rows if row.strategy == strategy]
+        rows = [row for row in rows if row.mean(speed(row)) > 0 and not row.done.too_short]
+        rows = [row for row in rows if (row.point, row.strategy) not in self.table.misfits] or rows
+        return list({self.table.told_for(row, speed(row)): row for row in reversed(rows)}.values())
+
+    def _place(self, row: Row, metric: str) -> str:
+        """A row in words: its strategy, if there are several, and where it lies."""
+        where = self.table.told_for(row, metric)
+        if len(self.table.strategies) == 1:
+            return where or self.named[row.strategy]
+        return f"{self.named[row.strategy]} at {where}" if where else self.named[row.strategy]
+
+    def _least(self, metric: str, code: str) -> Iterator[Note]:
+        """Which row has the least of something, among all that have it in every replication."""
+        there = {
+            self._place(row, metric): row
+            for row in reversed(self.table.rows)
+            if math.isfinite(row.mean(metric))
+            and not row.done.too_short
+            and (row.point, row.strategy) not in self.table.misfits
+        }
+        rows = list(there.values())[::-1]
+        found = ranking(self.table, rows, metric, highest=False)
+        if found is None:
+            return
+        row, target = rows[found.best], self.table.sweep.points[0].scenario.target_loss
+        of: dict[str, Value] = {"target": f"{target:g}" if target is not None else ""}
+        if metric == TARGET:
+            of["time"] = Number(row.mean(metric), unit="s")
+        else:
+            of["price"] = Number(row.mean(metric), unit=self.table.currency)
+        if len(found.tied) == 1:
+            yield Note(code, {"best": self._place(row, metric), **of})
+        else:
+            tied = tuple(self._place(rows[index], metric) for index in found.tied)
+            yield Note(f"{code}-tie", {"tied": tied, **of})
+
+    # --- tables -----------------------------------------------------------------------------------
+
+    def compared(self) -> Told:
+        """Along one axis a row per value, a column per strategy; else each strategy at its best."""
+        if self.one_axis:
+            return self._along()
+        rows = self.bests or list(self.table.rows[:1])
+        found = points(self.table, rows)
+        first = rows[0]
+        tied = 0
+        if self.bests:
+            by_speed = ranking(self.table, rows, speed(first))
+            tied = len(by_speed.tied) if by_speed is not None else 0
+        return Told(found.rows, found.columns, corner="best point of", best=tied)
+
+    def _along(self) -> Told:
+        """The values of the axis as rows; best of each column marked, and what ties with it."""
+        table = self.table
+        by = {(row.point, row.strategy): row for row in table.rows}
+        indexes = range(len(table.sweep.points))
+        places = [self._value(index) for index in indexes]
+        alone = len(table.strategies) == 1
+        columns = []
+        for metric, head, unit in _metrics(table):
+            for label in table.strategies:
+                rows = [by.get((index, label)) for index in indexes]
+                cells = tuple(_cell(row, metric, unit) for row in rows)
+                if metric == speed(table.rows[0]):
+                    cells = self._marked(label, rows, cells)
+                name = head if alone else self.named[label]
+                name += f": {head}" if not alone and metric != speed(table.rows[0]) else ""
+                own = f"{metric} {label}"
+                detail = metric in _DETAILS
+                columns.append(Column(own, name, cells, bar=metric == STEERING, detail=detail))
+        heads = ", ".join(dict.fromkeys(name for place in places for name in place))
+        corner = heads if alone else f"{_unit(speed(table.rows[0]))} by {heads}"
+        there = [one for one in columns if any(_there(cell) for cell in one.cells)]
+        return Told(
+            tuple(", ".join(place.values()) for place in places), tuple(there), corner=corner
+        )
+
+    def _value(self, index: int) -> dict[str, str]:
+        """The values of the axis at a point, by the shortest names; once where all have one."""
+        if not self._common:
+            quantities = self.table.sweep.quantities
+            heads = short_names([one.path for one in quantities])
+            values = self.table.sweep.points[index].values
+            return {name: one.text for name, one in zip(heads, values, strict=True)}
+        return dict(
+            item
+            for row in self.table.rows
+            if row.point == index
+            for item in self.table.place(row).items()
+        )
+
+    @cached_property
+    def _common(self) -> bool:
+        """Whether what matters to strategies has one value at each point, by its name."""
+        seen: dict[tuple[int, str], set[str]] = {}
+        for row in self.table.rows:
+            for name, text in self.table.place(row).items():
+                seen.setdefault((row.point, name), set()).add(text)
+        there = len({point for point, _ in seen}) == len(self.table.sweep.points)
+        return there and all(len(texts) == 1 for texts in seen.values())
+
+    def _marked(
+        self, label: str, rows: Sequence[Row | None], cells: tuple[Cell, ...]
+    ) -> tuple[Cell, ...]:
+        """The cells of throughput, with the best of them and what cannot be told from it."""
+        fit = self.table.misfits
+        there = {
+            at: row
+            for at, row in enumerate(rows)
+            if row is not None and row.mean(speed(row)) > 0 and (row.point, label) not in fit
+        }
+        if len({row.case for row in there.values()}) < 2:
+            return cells
+        places, own = list(there), list(there.values())
+        found = ranking(self.table, own, speed(own[0]))
+        if found is None or found.of(UNTOLD) or len(found.same) == len(own):
+            return cells
+        marks = {places[one.key]: "equal" for one in found.of(CLOSE, EQUAL, SAME)}
+        marks[places[found.best]] = "best"
+        return tuple(
+            cell._replace(verdict=marks.get(at, "")) if isinstance(cell, Number) else cell  # type: ignore[arg-type]
+            for at, cell in enumerate(cells)
+        )
+
+    def maps(self) -> tuple[Told, ...]:
+        """Of two axes the throughput of each strategy, the fastest first; its best marked."""
+        quantities = self.table.sweep.quantities
+        if len(quantities) != 2 or quantities[0].group == quantities[1].group:
+            return ()
+        found = []
+        for first in self.bests:
+            label = first.strategy
+            if self.table.mattering(label) == [0, 1]:
+                found.append(self._map(label, [one.path for one in quantities]))
+        return tuple(found)
+
+    def _map(self, label: str, paths: Sequence[str]) -> Told:
+        across, down = short_names(paths)
+        if self._count(0) > self._count(1):
+            across, down = down, across
+        at = (1, 0) if across != short_names(paths)[0] else (0, 1)
+        texts = [tuple(point.values[one].text for one in at) for point in self.table.sweep.points]
+        rows = {texts[row.point]: row for row in self.table.rows if row.strategy == label}
+        wide, high = (list(dict.fromkeys(one[place] for one in texts)) for place in (0, 1))
+        keys = [(x, y) for x in wide for y in high]
+        metric = speed(next(iter(rows.values())))
+        every = [rows.get(key) for key in keys]
+        cells = self._marked(label, every, tuple(_cell(row, metric, "") for row in every))
+        columns = tuple(
+            Column(
+                x, f"{across} = {x}" if n == 0 else x, cells[n * len(high) : (n + 1) * len(high)]
+            )
+            for n, x in enumerate(wide)
+        )
+        return Told(tuple(high), columns, corner=f"{self.named[label]}, {_unit(metric)}: {down}")
+
+    def _count(self, at: int) -> int:
+        return len({point.values[at].text for point in self.table.sweep.points})
+
+    # --- the notes --------------------------------------------------------------------------------
+
+    def notes(self) -> Iterator[Note]:
+        """What a reader must know besides."""
+        both = [self.compared(), *self.maps()[:1]]
+        cells = (cell for each in both for one in each.columns for cell in one.cells)
+        if any(isinstance(cell, Number) and cell.verdict == "best" for cell in cells):
+            yield Note("marks")
+        yield from notes(self.table, self.named)
+        yield from self._few_in_common()
+        scenarios = [point.scenario for point in self.table.sweep.points]
+        yield from (one for one in cautions.of_points(scenarios) if one.code != "memory")
+
+    def _few_in_common(self) -> Iterator[Note]:
+        """That points are too close to call though their intervals are apart: few are compared."""
+        rows = self._own(self.table.strategies[0]) if len(self.named) == 1 else self.bests
+        found = ranking(self.table, rows, speed(rows[0])) if rows else None
+        if found is None:
+            return
+        best, own = rows[found.best], rows[found.best].estimates[speed(rows[found.best])]
+        for rival in found.of(CLOSE):
+            row, other = rows[rival.key], rows[rival.key].estimates[speed(rows[rival.key])]
+            apart = abs(own.mean - other.mean) > own.half_width + other.half_width
+            if apart and row.replications != best.replications:
+                few, many = sorted((row.replications, best.replications))
+                yield Note("few-in-common", {"few": few, "many": many})
+                return
+
+
+def points(table: Table, rows: Sequence[Row] = ()) -> Told:
+    """A row for each of these rows, by default of all: where it lies, and its numbers."""
+    rows = rows or table.rows[:MOST_ROWS]
+    places = [table.place(row) for row in rows]
+    columns = [
+        Column(name, name, tuple(place.get(name, "") for place in places))
+        for name in dict.fromkeys(name for place in places for name in place)
+    ]
+    for metric, head, unit in _metrics(table):
+        cells = tuple(_cell(row, metric, unit) for row in rows)
+        detail = metric in _DETAILS
+        columns.append(Column(metric, head, cells, bar=metric == STEERING, detail=detail))
+    runs = tuple(str(row.replications) for row in rows)
+    columns.append(Column("replications", "replications", runs, detail=True))
+    there = [one for one in columns if any(_there(cell) for cell in one.cells)]
+    titles = {label: _name(table, label) for label in table.strategies}
+    return Told(tuple(titles[row.strategy] for row in rows), tuple(there), corner="all points")
+
+
+def _metrics(table: Table) -> list[tuple[str, str, str]]:
+    """Metric, heading and unit of the columns, the throughput first."""
+    kept = any(KEPT in row.values for row in table.rows)
+    found = [(STEERING, "examples/s", "")]
+    if kept:
+        found = [(KEPT, "examples/s kept", ""), ("goodput", "goodput", "share"), *found]
+        found.append(("interruptions", "interruptions", ""))
+    if INTERVAL in table.shown:
+        found.append((INTERVAL, "optimal interval", "days"))
+    found += [("wasted_compute", "wasted", "share"), ("staleness_mean", "stale", "")]
+    if any(row.mean(TARGET) > 0 for row in table.rows):
+        found.append((TARGET, "to target", "s"))
+    if table.currency:
+        found.append((MILLION, f"{table.currency} per million examples", ""))
+        found.append(("cost_per_hour", f"{table.currency}/h", ""))
+    found.append(("staleness_p99", "stale p99", ""))
+    if any(row.scaling for row in table.rows):
+        found.append(("efficiency_fraction", "efficiency", "share"))
+    return found
+
+
+def _cell(row: Row | None, metric: str, unit: str) -> Cell:
+    if row is None:
+        return "-"
+    if row.failure:
+        return "failed" if metric in _SPEEDS else "-"
+    known = row.estimates | row.scaling
+    return Number.of(known[metric], unit) if metric in known else "-"
+
+
+def _there(cell: Cell) -> bool:
+    return shown(cell) not in ("-", "")
+
+
+def _unit(metric: str) -> str:
+    return "examples/s kept" if metric == KEPT else "examples/s"
+
+
+def _name(table: Table, label: str) -> str:
+    """A strategy as people call it, without the number of backups, which may be swept."""
+    point = next(row.point for row in table.rows if row.strategy == label)
+    scenario = table.sweep.points[point].scenario
+    swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
+    return table.strategy(label).title if swept else names(scenario)[label]
+
+
+def _more(table: Table) -> str:
+    """How to run every point five times, which most_replications may forbid."""
+    few = table.sweep.most_replications < 5
+    return f"{'--most-replications 5 ' if few else ''}--set replications=5"
+
+
+def _provenance(table: Table) -> dict[str, str | int]:
+    return provenance_of_many([point.scenario for point in table.sweep.points])
+
+
+def document(table: Table) -> dict[str, Any]:
+    """The table with all that is needed to read it, as plain data."""
+    from varsim.report.notes import plain
+
+    found = _Telling(table)
+    return {
+        "made_by": MADE_BY,
+        "kind": "sweep",
+        "name": table.sweep.name,
+        "provenance": _provenance(table),
+        "result_sha256": table.sha256,
+        "asked_sha256": table.sweep.sha256,
+        "confidence": CONFIDENCE,
+        "precision": table.sweep.precision,
+        "most_replications": table.sweep.most_replications,
+        "headline": [plain(note) for note in found.headline()],
+        "notes": [plain(note) for note in found.notes()],
+        "columns": descriptions(table),
+        "rows": [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()],
+    }
