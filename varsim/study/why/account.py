@@ -21,8 +21,6 @@ from varsim.study.why.rerun import Gain, Part, Reruns, number_of_runs
 from varsim.study.why.resources import Use, busiest, uses
 
 BETTER: Final = "better"
-# Smaller parts of a step are not worth a word.
-NEGLIGIBLE: Final = 0.005
 
 
 @dataclass(frozen=True)
@@ -100,13 +98,6 @@ class Account:
     def main(self) -> Part:
         """The largest part of the step."""
         return max(self.parts, key=lambda part: part.seconds.mean)
-
-    @property
-    def next(self) -> Part | None:
-        """The largest part besides compute; None where nothing else takes time."""
-        others = [part for part in self.parts if part.key not in ("compute", "rest")]
-        best = max(others, key=lambda part: part.seconds.mean, default=None)
-        return None if best is None or self.share(best) < NEGLIGIBLE else best
 
     def share(self, part: Part) -> float:
         """A part of the step time, as a share of it."""
@@ -188,11 +179,6 @@ class Account:
         """What one queues for: the busiest of what is shared, else of the workers' own links."""
         shared = busiest(self.uses, ("port", "handling", "shared"))
         return shared or busiest(self.uses, ("link",))
-
-    @property
-    def server(self) -> Use | None:
-        """What holds up whom the servers hold up: the busiest port, or what they do."""
-        return busiest(self.uses, ("port", "handling"))
 
     @property
     def examples_per_s(self) -> Estimate:
