@@ -4,7 +4,7 @@ from varsim.report import told
 from varsim.report.formats import lines
 from varsim.report.notes import line
 from varsim.report.parts import MEANS, NO_PLOTS, ONE
-from varsim.report.products.sweep import MOST_ROWS, points, speed
+from varsim.report.products.sweep_points import MOST_ROWS, points, speed
 from varsim.report.report import Figure, Media, Report, Row, Source, Text
 from varsim.report.report import Table as Shown
 from varsim.report.wording import shown

@@ -7,21 +7,27 @@ from typing import Any, Final
 
 from varsim.report.products import cautions
 from varsim.report.products.sweep_notes import notes
+from varsim.report.products.sweep_points import (
+    DETAILS,
+    MILLION,
+    cell_of,
+    metrics,
+    name_of,
+    points,
+    speed,
+    there_is,
+    unit_of,
+)
 from varsim.report.told import Cell, Column, Data, Note, Number, Report, Source, Value
 from varsim.report.told import Table as Told
-from varsim.report.wording import headline, names, shown
+from varsim.report.wording import headline
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
-from varsim.study.goodput import INTERVAL, KEPT
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, descriptions, short_names
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking, ranked
 
-MILLION: Final = "cost_per_million_examples"
-MOST_ROWS: Final = 2000  # of all points; results.csv has more
 _LONGEST: Final = 40  # values of an axis that are a row each
-_DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency_fraction")
-_SPEEDS: Final = (STEERING, KEPT)
 _FILES: Final = {
     "results.csv": "the table, all digits, units in the names of the columns",
     "results.json": "the same, with what each column means, seed and versions",
@@ -59,11 +65,6 @@ def report(table: Table) -> Report:
     )
 
 
-def speed(row: Row) -> str:
-    """The metric by which rows are compared: of what is kept, where hosts fail at random."""
-    return KEPT if KEPT in row.values else STEERING
-
-
 def best(table: Table, strategy: str) -> Row | None:
     """The row of a strategy with the highest throughput; None where it applied no gradient.
 
@@ -93,7 +94,7 @@ class _Telling:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.named = {label: _name(table, label) for label in table.strategies}
+        self.named = {label: name_of(table, label) for label in table.strategies}
         bests = [row for label in table.strategies if (row := best(table, label)) is not None]
         self.bests = sorted(bests, key=lambda row: -row.mean(speed(row)))
         groups = {quantity.group for quantity in table.sweep.quantities}
@@ -128,11 +129,12 @@ class _Telling:
         found = ranking(self.table, rows, metric, of=of)
         assert found is not None, "they all have a throughput"
         if len(rows) > 1 and len(found.same) == len(rows) and len(self.table.strategies) == 1:
-            rate = Number(rows[0].mean(metric), unit=_unit(metric))
+            rate = Number(rows[0].mean(metric), unit=unit_of(metric))
             return Note("same-everywhere", {"who": self.named[rows[0].strategy], "rate": rate})
         where = {index: self._place(row, metric) for index, row in enumerate(rows)}
         values = {
-            index: Number.of(row.estimates[metric], _unit(metric)) for index, row in enumerate(rows)
+            index: Number.of(row.estimates[metric], unit_of(metric))
+            for index, row in enumerate(rows)
         }
         random = [rows[index] for index in found.tied if not rows[index].exact(metric)]
         count = min((row.replications for row in random), default=1)
@@ -202,20 +204,20 @@ class _Telling:
         places = [self._value(index) for index in indexes]
         alone = len(table.strategies) == 1
         columns = []
-        for metric, head, unit in _metrics(table):
+        for metric, head, unit in metrics(table):
             for label in table.strategies:
                 rows = [by.get((index, label)) for index in indexes]
-                cells = tuple(_cell(row, metric, unit) for row in rows)
+                cells = tuple(cell_of(row, metric, unit) for row in rows)
                 if metric == speed(table.rows[0]):
                     cells = self._marked(label, rows, cells)
                 name = head if alone else self.named[label]
                 name += f": {head}" if not alone and metric != speed(table.rows[0]) else ""
                 own = f"{metric} {label}"
-                detail = metric in _DETAILS
+                detail = metric in DETAILS
                 columns.append(Column(own, name, cells, bar=metric == STEERING, detail=detail))
         heads = ", ".join(dict.fromkeys(name for place in places for name in place))
-        corner = heads if alone else f"{_unit(speed(table.rows[0]))} by {heads}"
-        there = [one for one in columns if any(_there(cell) for cell in one.cells)]
+        corner = heads if alone else f"{unit_of(speed(table.rows[0]))} by {heads}"
+        there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
         return Told(
             tuple(", ".join(place.values()) for place in places), tuple(there), corner=corner
         )
@@ -290,14 +292,14 @@ class _Telling:
         keys = [(x, y) for x in wide for y in high]
         metric = speed(next(iter(rows.values())))
         every = [rows.get(key) for key in keys]
-        cells = self._marked(label, every, tuple(_cell(row, metric, "") for row in every))
+        cells = self._marked(label, every, tuple(cell_of(row, metric, "") for row in every))
         columns = tuple(
             Column(
                 x, f"{across} = {x}" if n == 0 else x, cells[n * len(high) : (n + 1) * len(high)]
             )
             for n, x in enumerate(wide)
         )
-        return Told(tuple(high), columns, corner=f"{self.named[label]}, {_unit(metric)}: {down}")
+        return Told(tuple(high), columns, corner=f"{self.named[label]}, {unit_of(metric)}: {down}")
 
     def _count(self, at: int) -> int:
         return len({point.values[at].text for point in self.table.sweep.points})
@@ -329,71 +331,6 @@ class _Telling:
                 few, many = sorted((row.replications, best.replications))
                 yield Note("few-in-common", {"few": few, "many": many})
                 return
-
-
-def points(table: Table, rows: Sequence[Row] = ()) -> Told:
-    """A row for each of these rows, by default of all: where it lies, and its numbers."""
-    rows = rows or table.rows[:MOST_ROWS]
-    places = [table.place(row) for row in rows]
-    columns = [
-        Column(name, name, tuple(place.get(name, "") for place in places))
-        for name in dict.fromkeys(name for place in places for name in place)
-    ]
-    for metric, head, unit in _metrics(table):
-        cells = tuple(_cell(row, metric, unit) for row in rows)
-        detail = metric in _DETAILS
-        columns.append(Column(metric, head, cells, bar=metric == STEERING, detail=detail))
-    runs = tuple(str(row.replications) for row in rows)
-    columns.append(Column("replications", "replications", runs, detail=True))
-    there = [one for one in columns if any(_there(cell) for cell in one.cells)]
-    titles = {label: _name(table, label) for label in table.strategies}
-    return Told(tuple(titles[row.strategy] for row in rows), tuple(there), corner="all points")
-
-
-def _metrics(table: Table) -> list[tuple[str, str, str]]:
-    """Metric, heading and unit of the columns, the throughput first."""
-    kept = any(KEPT in row.values for row in table.rows)
-    found = [(STEERING, "examples/s", "")]
-    if kept:
-        found = [(KEPT, "examples/s kept", ""), ("goodput", "goodput", "share"), *found]
-        found.append(("interruptions", "interruptions", ""))
-    if INTERVAL in table.shown:
-        found.append((INTERVAL, "optimal interval", "days"))
-    found += [("wasted_compute", "wasted", "share"), ("staleness_mean", "stale", "")]
-    if any(row.mean(TARGET) > 0 for row in table.rows):
-        found.append((TARGET, "to target", "s"))
-    if table.currency:
-        found.append((MILLION, f"{table.currency} per million examples", ""))
-        found.append(("cost_per_hour", f"{table.currency}/h", ""))
-    found.append(("staleness_p99", "stale p99", ""))
-    if any(row.scaling for row in table.rows):
-        found.append(("efficiency_fraction", "efficiency", "share"))
-    return found
-
-
-def _cell(row: Row | None, metric: str, unit: str) -> Cell:
-    if row is None:
-        return "-"
-    if row.failure:
-        return "failed" if metric in _SPEEDS else "-"
-    known = row.estimates | row.scaling
-    return Number.of(known[metric], unit) if metric in known else "-"
-
-
-def _there(cell: Cell) -> bool:
-    return shown(cell) not in ("-", "")
-
-
-def _unit(metric: str) -> str:
-    return "examples/s kept" if metric == KEPT else "examples/s"
-
-
-def _name(table: Table, label: str) -> str:
-    """A strategy as people call it, without the number of backups, which may be swept."""
-    point = next(row.point for row in table.rows if row.strategy == label)
-    scenario = table.sweep.points[point].scenario
-    swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
-    return table.strategy(label).title if swept else names(scenario)[label]
 
 
 def _more(table: Table) -> str:

@@ -1,0 +1,89 @@
+"""The points of a sweep as a table: where each lies, and its numbers."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from varsim.report.told import Cell, Column, Number
+from varsim.report.told import Table as Told
+from varsim.report.wording import names, shown
+from varsim.study.goodput import INTERVAL, KEPT
+from varsim.study.sweep.campaign import STEERING, TARGET
+from varsim.study.sweep.table import Row, Table
+
+MILLION: Final = "cost_per_million_examples"
+MOST_ROWS: Final = 2000  # of all points; results.csv has more
+DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency_fraction")
+_SPEEDS: Final = (STEERING, KEPT)
+
+
+def speed(row: Row) -> str:
+    """The metric by which rows are compared: of what is kept, where hosts fail at random."""
+    return KEPT if KEPT in row.values else STEERING
+
+
+def points(table: Table, rows: Sequence[Row] = ()) -> Told:
+    """A row for each of these rows, by default of all: where it lies, and its numbers."""
+    rows = rows or table.rows[:MOST_ROWS]
+    places = [table.place(row) for row in rows]
+    columns = [
+        Column(name, name, tuple(place.get(name, "") for place in places))
+        for name in dict.fromkeys(name for place in places for name in place)
+    ]
+    for metric, head, unit in metrics(table):
+        cells = tuple(cell_of(row, metric, unit) for row in rows)
+        detail = metric in DETAILS
+        columns.append(Column(metric, head, cells, bar=metric == STEERING, detail=detail))
+    runs = tuple(str(row.replications) for row in rows)
+    columns.append(Column("replications", "replications", runs, detail=True))
+    there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
+    titles = {label: name_of(table, label) for label in table.strategies}
+    return Told(tuple(titles[row.strategy] for row in rows), tuple(there), corner="all points")
+
+
+def metrics(table: Table) -> list[tuple[str, str, str]]:
+    """Metric, heading and unit of the columns, the throughput first."""
+    kept = any(KEPT in row.values for row in table.rows)
+    found = [(STEERING, "examples/s", "")]
+    if kept:
+        found = [(KEPT, "examples/s kept", ""), ("goodput", "goodput", "share"), *found]
+        found.append(("interruptions", "interruptions", ""))
+    if INTERVAL in table.shown:
+        found.append((INTERVAL, "optimal interval", "days"))
+    found += [("wasted_compute", "wasted", "share"), ("staleness_mean", "stale", "")]
+    if any(row.mean(TARGET) > 0 for row in table.rows):
+        found.append((TARGET, "to target", "s"))
+    if table.currency:
+        found.append((MILLION, f"{table.currency} per million examples", ""))
+        found.append(("cost_per_hour", f"{table.currency}/h", ""))
+    found.append(("staleness_p99", "stale p99", ""))
+    if any(row.scaling for row in table.rows):
+        found.append(("efficiency_fraction", "efficiency", "share"))
+    return found
+
+
+def cell_of(row: Row | None, metric: str, unit: str) -> Cell:
+    """A metric of a row; "-" where it has none."""
+    if row is None:
+        return "-"
+    if row.failure:
+        return "failed" if metric in _SPEEDS else "-"
+    known = row.estimates | row.scaling
+    return Number.of(known[metric], unit) if metric in known else "-"
+
+
+def there_is(cell: Cell) -> bool:
+    """Whether a cell says something."""
+    return shown(cell) not in ("-", "")
+
+
+def unit_of(metric: str) -> str:
+    """What a throughput is counted in."""
+    return "examples/s kept" if metric == KEPT else "examples/s"
+
+
+def name_of(table: Table, label: str) -> str:
+    """A strategy as people call it, without the number of backups, which may be swept."""
+    point = next(row.point for row in table.rows if row.strategy == label)
+    scenario = table.sweep.points[point].scenario
+    swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
+    return table.strategy(label).title if swept else names(scenario)[label]
