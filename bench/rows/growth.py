@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from bench.cases import leaner, one, scenario
 from bench.measuring import Row, Spread, Task, in_turn
 from bench.rows.engines import flat
-from varsim.cluster.fast.rules import ENGINE
+from varsim.cluster.fast import ENGINE
 from varsim.study.simulation import Run, run_one
 
 STEPS = 25  # of each worker

@@ -13,7 +13,7 @@ from bench.measuring import Row, Spread, children, command
 from bench.rows import peers
 from bench.rows.day import beside_before
 from bench.rows.engines import alone
-from varsim.cluster.fast.rules import ENGINE
+from varsim.cluster.fast import ENGINE
 from varsim.scenario.writing import dump_scenario
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from varsim.cluster.fast.rules import ENGINE, Gate, Start
+from varsim.cluster.fast import ENGINE
+from varsim.cluster.fast.rules import Gate, Start
 from varsim.cluster.fast.served import ServedRun
 
 TIMED = """\

@@ -29,7 +29,8 @@ def page_of(*arguments: object) -> str:
 
 
 def said(page: str) -> list[str]:
-    return re.findall(r'<p class="(?:question|background)">(.*?)</p>', page)
+    asked = re.findall(r"<h1>[^<]*? · (.*?)</h1>", page)
+    return asked + re.findall(r'<p class="(?:question|background)">(.*?)</p>', page)
 
 
 WHOLE = [FIRST, "It makes 12 updates, and &lt;b&gt;none&lt;/b&gt; is lost.", "That is all."]

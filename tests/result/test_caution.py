@@ -218,10 +218,9 @@ class TestGuesses:
         assert "guess" in noted(varsim("explain", file, "--format", "json"))
         swept = varsim(
             "sweep", file, "--set", "cluster.workers=2,3", "--set", "stop.time=2 s", "--quiet",
-            "--out", tmp_path / "sweep",
+            "--out", tmp_path / "sweep", "--format", "json",
         )  # fmt: skip
-        assert "The step time, 241 ms, is a guess" in swept
-        assert "(At 2 of 2 points.)" in swept
+        assert "guess" in noted(swept)
 
 
 class TestLosses:

@@ -190,7 +190,7 @@ def plain(error: UnicodeError) -> tuple[str, int]:
     return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
 
 
-_PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-"}
+_PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-", "¹": "(1)", "²": "(2)", "³": "(3)"}
 
 
 def complain(text: str) -> None:

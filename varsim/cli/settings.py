@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoRetur
 import typer
 
 from varsim.cli.console import USAGE, complain
-from varsim.cluster.fast.rules import ENGINE
+from varsim.cluster.fast import ENGINE
 
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario

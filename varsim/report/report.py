@@ -178,9 +178,8 @@ class Report:
 
     @property
     def background(self) -> list[Text]:
-        """What it says besides: paragraphs, items (each after a dash), commands (indented)."""
-        more = self.question.partition("\n")[2]
-        return [text for part in more.split("\n\n") for text in _written(part.strip("\n"))]
+        """What it says besides."""
+        return background(self.question)
 
     @property
     def figures(self) -> list[Figure]:
@@ -190,6 +189,12 @@ class Report:
     def on(self, media: Media) -> list[Block]:
         """The blocks that stand on it."""
         return [block for block in self.blocks if block.on & media]
+
+
+def background(question: str) -> list[Text]:
+    """What follows the first line: paragraphs, items (each after a dash), commands (indented)."""
+    more = question.partition("\n")[2]
+    return [text for part in more.split("\n\n") for text in _written(part.strip("\n"))]
 
 
 def _written(part: str) -> Iterator[Text]:

@@ -1,7 +1,6 @@
 """The page of a report: the answer, a table with bars, notes; the timeline; curves; details."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.report.notes import line
 from varsim.report.page import PAGES, PROVENANCE, json_text, rendered, scripts
 from varsim.report.plots.looks import DARK, PHASES, VAIN, looks
+from varsim.report.report import background
 from varsim.report.told import Cell, Chart, Number, Report, Shares
 from varsim.report.wording import shown
 
@@ -48,11 +48,11 @@ def page(report: Report, files: Mapping[str, str]) -> str:
     at = 2 if len(columns) > 1 else 1
     columns = [*columns[:at], *split, *columns[at:]]
     seen = {name for one in split for cell in one.cells for name, _ in _parts(cell)}
-    question, _, more = report.question.partition("\n")
+    question = report.question.partition("\n")[0]
     content = {
         "report": report,
         "asked": question,
-        "background": [part for part in re.split(r"\n\s*\n", more) if part.strip()],
+        "background": background(report.question),
         "sentences": [line(note) for note in report.headline],
         "columns": columns,
         "alike": alike,

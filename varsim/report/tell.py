@@ -1,18 +1,11 @@
-"""Who tells of what: one dispatch from a result to its report; each product has a line."""
+"""Who tells of what: one dispatch from a result to its report, by its product."""
 
 from dataclasses import dataclass, fields
-from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, screen
-from varsim.report.products import plan, sweep, training, tune, why
 from varsim.report.told import Report
-from varsim.study.plan.plan import Plan
-from varsim.study.result import Result
-from varsim.study.sweep.table import Table
-from varsim.study.tune.search import Rates
-from varsim.study.why.account import Why
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,17 +55,30 @@ class Told(Report):
         return screen.terminal(self, width=screen.WIDEST)
 
 
-@singledispatch
-def report_of(result: object) -> Report:
-    """What there is to tell of a result, as data."""
+def report_of(result: Any) -> Report:
+    """What there is to tell of a result, as data; only what tells of its product is imported."""
+    match result.product:
+        case "run":
+            from varsim.report.products import training
+
+            return training.report(result)
+        case "explain":
+            from varsim.report.products import why
+
+            return why.report(result)
+        case "sweep":
+            from varsim.report.products import sweep
+
+            return sweep.report(result)
+        case "plan":
+            from varsim.report.products import plan
+
+            return plan.report(result)
+        case "tune":
+            from varsim.report.products import tune
+
+            return tune.report(result)
     raise TypeError(f"nothing is told of {type(result).__name__}")
-
-
-report_of.register(Result)(training.report)
-report_of.register(Table)(sweep.report)
-report_of.register(Why)(why.report)
-report_of.register(Plan)(plan.report)
-report_of.register(Rates)(tune.report)
 
 
 def tell(result: object) -> Told:

@@ -3,11 +3,11 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
+from varsim.cluster.fast import ENGINE
 from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
 from varsim.cluster.fast.local import LocalRun
 from varsim.cluster.fast.mirrored import MirroredRun
 from varsim.cluster.fast.rules import (
-    ENGINE,
     Gate,
     NotCoveredError,
     Reading,

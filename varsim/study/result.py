@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class Result(Shown):
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
     per replication, or nothing.
     """
+
+    product: ClassVar = "run"
 
     scenario: Scenario
     traces: list[Trace]

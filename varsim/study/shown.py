@@ -5,14 +5,19 @@ Nothing in this layer names what tells, draws or writes results.
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 class Shown:
-    """A result that is told of: in a terminal, a notebook, and in files."""
+    """A result that is told of: in a terminal, a notebook, and in files.
+
+    `product`: of which command it is.
+    """
+
+    product: ClassVar[Literal["run", "explain", "sweep", "plan", "tune"]]
 
     @cached_property
     def report(self) -> Any:

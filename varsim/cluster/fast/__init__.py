@@ -63,3 +63,8 @@ and their all-reduce is the recurrence there is (`reductions`). What is under wa
 there. Workers with copies of their own (`local`) are in arrays, too, as they do not wait for
 another from one read to the next.
 """
+
+from typing import Final
+
+# The environment variable that says which engine is to make runs: `simpy`, `fast` or nothing.
+ENGINE: Final = "VARSIM_ENGINE"

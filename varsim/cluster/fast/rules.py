@@ -12,7 +12,6 @@ from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
 
 # Variable of the environment that says which engine to use, here and in processes started here.
-ENGINE: Final = "VARSIM_ENGINE"
 # As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
 

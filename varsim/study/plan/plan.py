@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
@@ -26,6 +26,8 @@ class Plan(Shown):
 
     `too_large`: the cells that do not fit into memory, and were not run.
     """
+
+    product: ClassVar = "plan"
 
     found: Found
     places: Places

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.together import replays_in_queues
@@ -88,6 +88,8 @@ class Row(NamedTuple):
 @dataclass(frozen=True, repr=False)
 class Table(Shown):
     """What came of a sweep; rows point by point, each by strategy."""
+
+    product: ClassVar = "sweep"
 
     sweep: Sweep
     rows: tuple[Row, ...]

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from varsim.cluster.stop import Stop
 from varsim.scenario.sweep.space import Point, Value
@@ -168,6 +168,8 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class Rates:
     """The best rate of each strategy of a scenario, and all that were tried."""
+
+    product: ClassVar = "tune"
 
     scenario: Scenario
     goal: Goal

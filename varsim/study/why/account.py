@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Final
+from typing import ClassVar, Final
 
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.gradients import Gradients
@@ -195,6 +195,8 @@ class Account:
 @dataclass(frozen=True, repr=False)
 class Why(Shown):
     """The accounts of all strategies of a scenario."""
+
+    product: ClassVar = "explain"
 
     scenario: Scenario
     accounts: list[Account]
