@@ -17,7 +17,8 @@ from tests.oracle import drawing as servers
 from tests.properties import drawing as anything
 from tests.seams import Run, run_one
 from varsim import Scenario
-from varsim.cluster.fast.rules import ENGINE, Gate, NotCoveredError, Start
+from varsim.cluster.fast import ENGINE
+from varsim.cluster.fast.rules import Gate, NotCoveredError, Start
 from varsim.cluster.fast.served import ServedRun
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite

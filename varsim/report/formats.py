@@ -20,17 +20,20 @@ def render(report: Report, format: Format, *, every: bool = False) -> str:
     if format == "table":
         return terminal(report, every=every)
     if format == "md":
-        return markdown(report, every=every)
+        return markdown(report)
     return csv_text(report.data) if format == "csv" else to_json(report.facts())
 
 
-def markdown(report: Report, *, every: bool = False) -> str:
-    """The report as Markdown, with every column of its table; `every`: its details, too."""
+def markdown(report: Report) -> str:
+    """The report as Markdown, with every column of its table and all details.
+
+    But for those of a run: its page and summary.csv have them.
+    """
     parts = [
         "\n".join(inert(line(note)) for note in report.headline),
         _grid(report.table),
         "\n".join(f"- {inert(coded(note))}" for note in report.notes),
-        *map(_grid, report.details if every else report.details[: report.always]),
+        *map(_grid, () if report.kind == "training" else report.details),
     ]
     return unheld("\n\n".join(part for part in parts if part) + "\n")
 
