@@ -47,7 +47,8 @@ class Walk:
         Agents that neither send nor receive are done before, as soon as they enter.
         """
         for rank, end in enumerate(ends):
-            agents = [agent for agent in self._members[rank :: self._ranks] if agent.takes_part]
+            members = self._members[rank :: self._ranks]
+            agents = [agent for agent in members if agent.takes_part] or members
             told = end.succeed if len(agents) == 1 else _Last(len(agents), end).done
             for agent in agents:
                 agent.done = told
