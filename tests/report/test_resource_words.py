@@ -2,7 +2,7 @@
 
 import pytest
 
-from varsim.report.words.resources import resource
+from varsim.report.wording import resource
 from varsim.study.why.resources import Use
 
 
@@ -13,8 +13,13 @@ from varsim.study.why.resources import Use
         ("rack 0..2 up", "the links of racks 0 to 2, sending"),
         ("rack 0..1 up", "the links of racks 0 and 1, sending"),
         ("rack 0, 1, 3..5 up", "the links of racks 0, 1 and 3 to 5, sending"),
+        ("card 0 of node 2 up", "the link of card 0 of node 2, sending"),
+        ("ps 0..3 down", "the servers' ports (ps 0 to 3, receiving)"),
+        ("worker 3 up", "worker 3's link, sending"),
+        ("worker 2 to worker 3", "worker 2 to worker 3"),
+        ("inside node 1", "inside node 1"),
         ("core", "core"),
     ],
 )
-def test_a_shared_link_has_a_direction(name: str, said: str) -> None:
-    assert resource(Use(name, "shared", 0.5)) == said
+def test_a_link_is_told_by_whose_it_is_and_its_direction(name: str, said: str) -> None:
+    assert resource(Use.of_link(name, 0.5)) == said

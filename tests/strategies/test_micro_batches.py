@@ -25,7 +25,8 @@ from varsim import simulate
 from varsim.report.told import Number
 from varsim.report.words.scenario import beginnings, equal_examples
 from varsim.study.beginning import begin
-from varsim.study.why.account import account, why
+from varsim.study.why.account import Account, why
+from varsim.study.why.levers import alone
 
 # Two workers in a ring: 50 ms for half a vector, 100 ms for an all-reduce.
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
@@ -190,10 +191,10 @@ class TestDropCompute:
         assert result.table()["micro-batches left out"].tolist() == ["16.7 %"]
         (row,) = beginnings(begin(made))
         assert "16.7 % of the micro-batches dropped" in row
-        assert account(made, 0).left_out == pytest.approx(1 / 6)
+        assert Account(alone(made, 0)).left_out == pytest.approx(1 / 6)
         (column,) = (one for one in why(made).report.table.columns if one.key == "left_out")
-        assert column.cells == (Number(account(made, 0).left_out or 0.0, unit="part"),)
-        assert account(made, 0).compute_times == []
+        assert column.cells == (Number(Account(alone(made, 0)).left_out or 0.0, unit="part"),)
+        assert Account(alone(made, 0)).compute_times == []
 
     def test_over_all_or_over_those_computed(self) -> None:
         # One worker whose micro-batches have one gradient: of two of three it is two thirds.

@@ -10,7 +10,7 @@ from tests.why.hand import saturated, timed
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.account import account
+from varsim.study.why.account import Account
 from varsim.study.why.levers import alone, times_only
 from varsim.study.why.rerun import Reruns
 
@@ -155,7 +155,7 @@ def test_one_that_stands_still_is_told_as_such() -> None:
         stop={"time": 10.0},
     )
     assert rerun(made).stuck
-    assert account(made, 0).stuck
+    assert Account(alone(made, 0)).stuck
 
 
 @pytest.mark.parametrize("kind", ["on_write", "on_read", "none"])

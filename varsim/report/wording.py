@@ -3,13 +3,20 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Final
 
 from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
+from varsim.units import span
 
+if TYPE_CHECKING:
+    from varsim.study.why.resources import Use
+
+_WAYS: Final = {"up": "sending", "down": "receiving"}  # where hosts fail, down: not dead
+_PORTS: Final = ("server's port", "servers' ports")
 _HARD: Final = "\N{NO-BREAK SPACE}"
 _SCALES: Final = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
@@ -172,3 +179,38 @@ def headline(
         code = "untold" if few else "close"
         return Note(code, {"tied": who, **spread, "count": replications, **lead})
     return Note("tie", {"tied": who, "rate": rate, **lead})
+
+
+def resource(use: "Use") -> str:
+    """`the server's port (ps 0, receiving)`, `worker 3's link, sending`, `worker 3 computing`."""
+    many = len(use.numbers) > 1
+    which = " ".join(filter(None, (use.owner, ranks(use.numbers))))
+    rest, _, last = f" {use.does}".rpartition(" ")
+    way = _WAYS.get(last, "")
+    if use.kind == "port":
+        return f"the {_PORTS[many]} ({which}, {way})"
+    if use.kind == "link" and not many:
+        return f"{which}'s link, {way}"
+    if use.kind == "handling":
+        return f"{which}, {use.does}"
+    if many:
+        which = which.replace(use.owner, f"{use.owner}s", 1)
+    if way:
+        return f"the link{'s' * many} of {which}{rest}, {way}"
+    return f"{which} {use.does}".strip()
+
+
+def busy(use: "Use") -> str:
+    """How much of it was used."""
+    share = shown(Number(use.share, unit="part"))
+    carries = use.kind in ("port", "link", "shared")
+    return f"{share} of the {'bandwidth used' if carries else 'time'}"
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """`0 to 3 and 5`, of numbers in order."""
+    runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])  # alike in a run
+    found = [[number for _, number in run] for _, run in runs]
+    several = ([span(run[0], run[-1])] if len(run) > 2 else map(str, run) for run in found)
+    *some, last = list(chain(*several)) or [""]
+    return f"{', '.join(some)} and {last}" if some else last

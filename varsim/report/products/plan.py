@@ -13,8 +13,7 @@ from varsim.report.products.plan_cells import verdict as verdict_of
 from varsim.report.products.plan_facts import SCENARIO, data, document, provenance_of
 from varsim.report.products.remarks import rate
 from varsim.report.told import Note, Number, Report, Source, Table, Value
-from varsim.report.wording import most_time, names
-from varsim.report.words.resources import busy, resource
+from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.words.targets import SHARES, said
 from varsim.report.words.work import longer
 from varsim.scenario.plan import OBJECTIVES

@@ -9,8 +9,7 @@ from varsim.report.parts import plain_estimate
 from varsim.report.products import cautions
 from varsim.report.products.steps import chain
 from varsim.report.told import Cell, Column, Note, Number, Report, Source, Table, Value
-from varsim.report.wording import names, shown
-from varsim.report.words.resources import resource
+from varsim.report.wording import names, resource, shown
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -138,7 +137,7 @@ class _Telling:
         """How to read the table, how much was run, and what misleads."""
         for one in self.why.accounts:
             if one.stuck:
-                deadlocked = any(trace.standstill for trace in one.reruns.traces)
+                deadlocked = any(trace.standstill for trace in one.traces)
                 code = "explain-deadlock" if deadlocked else "no-update"
                 yield Note(code, {"who": self.named[one.label]})
         yield from cautions.memory(self.scenario)
@@ -149,7 +148,7 @@ class _Telling:
             yield Note("iteration", {"who": self._who(own)})
         yield self._looked_at()
         yield from self._slower()
-        replications = self.moving[0].reruns.replications
+        replications = self.moving[0].replications
         if replications > 1:
             yield Note("interval", {"count": replications})
         elif not all(one.exact for one in self.moving):
@@ -159,7 +158,7 @@ class _Telling:
         yield from self._pushed_late()
 
     def _looked_at(self) -> Note:
-        runs = [one.reruns for one in self.why.accounts]
+        runs = self.why.accounts
         counts = [run.steps for run in runs]
         of = {"count": runs[0].replications, "of": self.scenario.replications}
         return Note("beginning", {"low": min(counts), "high": max(counts), **of})
@@ -407,8 +406,8 @@ def _account_json(account: "Account") -> dict[str, Any]:
             if account.asynchronous
             else {str(worker): share for worker, share in account.enders.items()},
         },
-        "updates_looked_at": account.reruns.steps,
-        "replications": account.reruns.replications,
+        "updates_looked_at": account.steps,
+        "replications": account.replications,
     }
     if account.helps:
         found["among_failures"] = [

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, joined
-from varsim.report.words.resources import percent
 from varsim.scenario.training import Scenario
 from varsim.study.unsaid import (
     SHARED_SIGMAS,
@@ -100,3 +99,9 @@ def of_check(scenario: Scenario, begun: Sequence["Beginning"]) -> Iterator[str]:
             f"cluster.optimizer_time: {time} at least, with which throughput is lower: "
             f"{', '.join(slower)}."
         )
+
+
+def percent(share: float) -> str:
+    """A share as text, `83 %`."""
+    size = round(100 * share, 1) + 0.0
+    return f"{size:.0f} %" if abs(size) >= 9.5 or size == 0 else f"{size:.1f} %"

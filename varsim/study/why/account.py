@@ -1,4 +1,4 @@
-"""Bottleneck analysis of one strategy: everything that is known of it, in one record."""
+"""Bottleneck analysis of one strategy: everything that is known of it, in one place."""
 
 import math
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar, Final
 
+from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.gradients import Gradients
 from varsim.study.measure import left_out
@@ -23,76 +24,42 @@ from varsim.study.why.resources import Use, busiest, uses
 BETTER: Final = "better"
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Reruns):
     """One strategy: what a step consists of, what was busy, and what it would be like otherwise.
 
     A step lasts from one update to the next. Of an `asynchronous` strategy, whose round is each
     worker's own iteration, it is one of these: the time in which there are as many updates as all
-    of them make; `paths` are then the iterations of all workers. `stuck`: it deadlocked;
-    then there is nothing to say.
+    of them make; `paths` are then the iterations of all workers. `stuck`: it deadlocked, or made no
+    update; then there is nothing to say. `uses`: what was busy, busiest first.
     """
 
-    scenario: Scenario  # of this strategy alone
-    reruns: Reruns
-    paths: list[Path]
-    uses: list[Use]
+    def __init__(self, scenario: Scenario, ran: Callable[[], None] = lambda: None) -> None:
+        super().__init__(scenario, ran)
+        self.label: str = self.strategy.label
+        self.shards: bool = self.strategy.shards
+        # Servers may also add up the gradients of workers that have copies of their own.
+        self.servers = self.strategy.uses_servers and not self.strategy.updates_copies
+        self.paths: list[Path] = []
+        if not self.stuck:
+            for trace in self.traces:
+                self.paths += iterations(trace) if self.asynchronous else self._steps(trace)
+        self.stuck = not self.paths
+        self.uses = [] if self.stuck else uses(scenario, self.traces)
 
-    @property
-    def label(self) -> str:
-        """The strategy's name."""
-        return self.scenario.strategies[0].label
-
-    @property
-    def servers(self) -> bool:
-        """Whether its variables are on parameter servers."""
-        return _on_servers(self.scenario)
-
-    @property
-    def shards(self) -> bool:
-        """Whether its replicas hold shards, which are scattered and gathered."""
-        return self.scenario.strategies[0].shards
-
-    @property
-    def stuck(self) -> bool:
-        """Whether it deadlocked, or made no update."""
-        return self.reruns.stuck or not self.paths
-
-    @property
-    def asynchronous(self) -> bool:
-        """Whether a round is each worker's own iteration."""
-        return self.reruns.asynchronous
-
-    @property
-    def workers(self) -> int:
-        """How many take part."""
-        return self.reruns.workers
-
-    @property
-    def step_time(self) -> Estimate:
-        """Seconds."""
-        return self.reruns.step_time
+    def _steps(self, trace: Trace) -> list[Path]:
+        batches = self.strategy.round.micro_batches
+        return step_paths(trace, servers=self.servers, batches=batches)
 
     @cached_property
     def helps(self) -> list[Help]:
         """What its job keeps of its time among failures, and would with changes; else nothing."""
-        return helps(self.scenario, self.reruns.traces)
-
-    @property
-    def gains(self) -> list[Gain]:
-        """Each cause taken away by itself, on the same draws."""
-        return self.reruns.gains
-
-    @property
-    def parts(self) -> list[Part]:
-        """The step time in parts that add up to it."""
-        return self.reruns.parts
+        return helps(self.scenario, self.traces)
 
     @cached_property
     def together(self) -> Gain | None:
         """All causes but compute taken away; None where there are not two of them."""
-        others = [lever for lever in self.reruns.levers if lever.key != "compute"]
-        return self.reruns.gain(others, "all of these") if len(others) > 1 else None
+        others = [lever for lever in self.levers if lever.key != "compute"]
+        return self.gain_of(others, "all of these") if len(others) > 1 else None
 
     @property
     def main(self) -> Part:
@@ -106,7 +73,7 @@ class Account:
     @property
     def exact(self) -> bool:
         """Whether nothing random has an effect on its times."""
-        return not steps_are_random(self.scenario, self.scenario.strategies[0])
+        return not steps_are_random(self.scenario, self.strategy)
 
     def faster(self, gain: Gain) -> str:
         """The verdict on a gain: WORSE is what the scenario is beside it, if it is surely faster.
@@ -116,7 +83,7 @@ class Account:
         if not all(map(math.isfinite, gain.step_times)):
             return CLOSE
         lead = lead_of(
-            self.reruns.base,
+            self.base,
             gain.step_times,
             comparisons=max(len(self.gains), 1),
             exact=self.exact,
@@ -158,21 +125,19 @@ class Account:
     @cached_property
     def compute_times(self) -> list[Table]:
         """Of every replication the times that all workers computed; empty where one has none."""
-        (strategy,) = self.scenario.strategies
-        if strategy.round.varies:  # the long ones are missing
+        if self.strategy.round.varies:  # the long ones are missing
             return []
-        number = strategy.round.micro_batches
-        found = [compute_times(trace, number) for trace in self.reruns.traces]
+        number = self.strategy.round.micro_batches
+        found = [compute_times(trace, number) for trace in self.traces]
         there = [table for table in found if table is not None]
         return there if len(there) == len(found) else []
 
     @cached_property
     def left_out(self) -> float | None:
         """Share of micro-batches that went into no update; None where a strategy drops none."""
-        (strategy,) = self.scenario.strategies
-        most = strategy.gradients_per_update(self.scenario.cluster)
-        shares = [left_out(one, Gradients.of(one), most) for one in self.reruns.traces]
-        return math.fsum(shares) / len(shares) if strategy.round.varies else None
+        most = self.strategy.gradients_per_update(self.scenario.cluster)
+        shares = [left_out(one, Gradients.of(one), most) for one in self.traces]
+        return math.fsum(shares) / len(shares) if self.strategy.round.varies else None
 
     @property
     def jam(self) -> Use | None:
@@ -187,7 +152,7 @@ class Account:
         return interval(
             [
                 float(trace.gradients[:, -1].sum()) / trace.variables * size / (trace.end / 1e9)
-                for trace in self.reruns.traces
+                for trace in self.traces
             ]
         )
 
@@ -200,31 +165,6 @@ class Why(Shown):
 
     scenario: Scenario
     accounts: list[Account]
-
-
-def account(scenario: Scenario, index: int, ran: Callable[[], None] = lambda: None) -> Account:
-    """The account of one of a scenario's strategies; `ran` is called after each run."""
-    own = alone(scenario, index)
-    reruns = Reruns(own, ran)
-    if reruns.stuck:
-        return Account(own, reruns, [], [])
-    servers, batches = _on_servers(own), own.strategies[0].round.micro_batches
-    paths = [
-        path
-        for trace in reruns.traces
-        for path in (
-            iterations(trace)
-            if reruns.asynchronous
-            else step_paths(trace, servers=servers, batches=batches)
-        )
-    ]
-    return Account(own, reruns, paths, uses(own, reruns.traces))
-
-
-def _on_servers(scenario: Scenario) -> bool:
-    """Servers may also add up the gradients of workers that have copies of their own."""
-    strategy = scenario.strategies[0]
-    return strategy.uses_servers and not strategy.updates_copies
 
 
 def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> Why:
@@ -241,7 +181,7 @@ def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) 
             progress(now, total)
 
     for index in indices:
-        found = account(scenario, index, lambda: tell(done + 1))
+        found = Account(alone(scenario, index), lambda: tell(done + 1))
         if not found.stuck:
             _ = found.gains, found.parts, found.together, found.helps
         accounts.append(found)

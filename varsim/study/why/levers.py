@@ -202,7 +202,6 @@ LEVERS: Final = (
     Lever("variance", "no variance", "varying compute times", _no_variance),
     Lever("compute", "instant compute", "mean compute", _instant_compute),
 )
-COMPUTE: Final = LEVERS[-1]
 
 
 def _workers(scenario: Scenario) -> int:

@@ -84,11 +84,11 @@ class Reruns:
         self.replications = min(scenario.replications, MOST_REPLICATIONS)
         self.traces = [self._first(number) for number in range(self.replications)]
         self.stuck = any(trace.standstill or not len(trace.steps) for trace in self.traces)
-        (strategy,) = scenario.strategies
-        gradients = strategy.gradients_per_update(scenario.cluster)
+        (self.strategy,) = scenario.strategies
+        gradients = self.strategy.gradients_per_update(scenario.cluster)
         self._per_iteration = self.workers / gradients  # updates, where no gradient is in vain
         self._updates = max(1, round(self._per_iteration))  # of a round of iterations
-        own = strategy.round.of == "iteration" and self.workers > 1
+        own = self.strategy.round.of == "iteration" and self.workers > 1
         self.asynchronous = own and not self.stuck
         self._times: dict[tuple[str, ...], tuple[float, ...]] = {}
 
@@ -124,7 +124,7 @@ class Reruns:
             )
         return self._times[key]
 
-    def gain(self, taken: Sequence[Lever], title: str = "") -> Gain:
+    def gain_of(self, taken: Sequence[Lever], title: str = "") -> Gain:
         """What it is like without these causes."""
         times = self.times(taken)
         return Gain(
@@ -138,7 +138,7 @@ class Reruns:
     @cached_property
     def gains(self) -> list[Gain]:
         """Each cause taken away by itself."""
-        return [self.gain([lever]) for lever in self.tried]
+        return [self.gain_of([lever]) for lever in self.tried]
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.cluster.overheads import Overheads
@@ -15,23 +14,42 @@ from varsim.study.measure import NANOSECONDS, utilization, worker_time
 
 Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
 
-_NUMBERED: Final = re.compile(r"(.*?)(\d+)(?:\.\.\d+|(?:, \d+)+)?(.*)")
-# Of a link, or of what a server does.
-NUMBERED_LINK: Final = re.compile(r"(.*? )(\d+)( (?:up|down|clockwise|back|handling|applying))")
-_OWN: Final = re.compile(r"(worker|ps) [0-9., ]+ (up|down)")
+# `worker 3 up`, `ps 0, 2..4 down`, `card 0 of node 1 up`: whose it is, which, and the rest.
+_NAME: Final = re.compile(r"(\D*?) ?((?:\d+(?:\.\.\d+)?(?:, )?)+)(.*)")
+_OWN: Final[dict[str, Kind]] = {"ps": "port", "worker": "link"}
 ALIKE: Final = 0.02  # shares nearer to each other than this share a row
 
 
 class Use(NamedTuple):
     """How much of the time, or of what it could carry, something was used, 0 to 1.
 
-    `kind`: a server's port, a worker's own link, any other link, what servers do with requests, a
-    worker's computing.
+    `owner`: whose it is, or what, and `numbers` which of them; `does`: what of it, as `up`, `down`
+    or `computing`. `kind`: a server's port, a worker's own link, any other link, what servers do
+    with requests, a worker's computing.
     """
 
-    name: str
+    owner: str
+    numbers: tuple[int, ...]
+    does: str
     kind: Kind
     share: float
+
+    @classmethod
+    def of_link(cls, name: str, share: float) -> "Use":
+        """That of a link, by its name in the network."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            return cls(name, (), "", "shared", share)
+        owner, which, does = found.groups()
+        ends = [list(map(int, run.split(".."))) for run in which.split(", ")]
+        numbers = tuple(number for run in ends for number in range(run[0], run[-1] + 1))
+        own = _OWN.get(owner) if does in (" up", " down") else None
+        return cls(owner, numbers, does.strip(), own or "shared", share)
+
+    def alike(self, other: "Use") -> bool:
+        """Whether both are of one owner and direction, and about as busy."""
+        same = self.numbers and (self.owner, self.does) == (other.owner, other.does)
+        return bool(same and other.numbers) and abs(self.share - other.share) < ALIKE
 
 
 def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
@@ -44,7 +62,7 @@ def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
     found.sort(key=lambda use: -use.share)
     rows: list[list[Use]] = []
     for use in found:
-        row = next((row for row in rows if _alike(row[0], use)), None)
+        row = next((row for row in rows if row[0].alike(use)), None)
         if row is None:
             rows.append([use])
         else:
@@ -63,14 +81,7 @@ def _links(traces: Sequence[Trace]) -> Iterator[Use]:
             utilization(row.moved, row.bandwidth, trace.end)
             for row, trace in zip(rows, traces, strict=True)
         ]
-        yield Use(rows[0].name, _kind(rows[0].name), math.fsum(used) / len(used))
-
-
-def _kind(link: str) -> Kind:
-    own = _OWN.fullmatch(link)
-    if own is None:
-        return "shared"
-    return "port" if own[1] == "ps" else "link"
+        yield Use.of_link(rows[0].name, math.fsum(used) / len(used))
 
 
 def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[Use]:
@@ -81,8 +92,8 @@ def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[Use]:
     come = sum(int((Gradients.of(trace).arrived >= 0).sum()) for trace in traces)
     rate = come * NANOSECONDS / sum(trace.end for trace in traces)
     # Of more than there is time for only so much has been done.
-    yield Use("a server, handling requests", "handling", min(1.0, rate * handling))
-    yield Use("a server, applying gradients", "handling", min(1.0, rate * applying))
+    yield Use("a server", (), "handling requests", "handling", min(1.0, rate * handling))
+    yield Use("a server", (), "applying gradients", "handling", min(1.0, rate * applying))
 
 
 def _service_times(scenario: Scenario) -> tuple[float, float]:
@@ -107,36 +118,10 @@ def _service_times(scenario: Scenario) -> tuple[float, float]:
 def _computing(traces: Sequence[Trace]) -> Iterator[Use]:
     splits = [worker_time(trace)[:, Phase.COMPUTE] / max(trace.end, 1) for trace in traces]
     for worker, shares in enumerate(zip(*splits, strict=True)):
-        yield Use(f"worker {worker} computing", "compute", float(sum(shares)) / len(shares))
-
-
-def _alike(first: Use, other: Use) -> bool:
-    """Whether both are of one kind and direction, and about as busy."""
-    return one_kind(first.name, other.name) and abs(first.share - other.share) < ALIKE
+        yield Use("worker", (worker,), "computing", "compute", float(sum(shares)) / len(shares))
 
 
 def _joined(row: list[Use]) -> Use:
     """One row for those that are alike, with their mean."""
-    if len(row) == 1:
-        return row[0]
-    share = math.fsum(use.share for use in row) / len(row)
-    return Use(joined_name([use.name for use in row]), row[0].kind, share)
-
-
-def one_kind(first: str, other: str, numbered: re.Pattern[str] = _NUMBERED) -> bool:
-    """Whether two names are the same but for the number in them."""
-    a, b = numbered.fullmatch(first), numbered.fullmatch(other)
-    return a is not None and b is not None and a.group(1, 3) == b.group(1, 3)
-
-
-def joined_name(names: Sequence[str], numbered: re.Pattern[str] = _NUMBERED) -> str:
-    """One name for several of one kind: `worker 0..6 up`."""
-    found = [match for name in names if (match := numbered.fullmatch(name))]
-    ranks = sorted(int(match[2]) for match in found)
-    # Of neighbours, rank minus place is the same.
-    runs = [
-        [rank for _, rank in run]
-        for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
-    ]
-    several = [f"{run[0]}..{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"{found[0][1]}{', '.join(several)}{found[0][3]}"
+    numbers = tuple(sorted(number for use in row for number in use.numbers))
+    return row[0]._replace(numbers=numbers, share=math.fsum(use.share for use in row) / len(row))
