@@ -212,7 +212,7 @@ def compare_values(learner: type[Trained], seeds: Sequence[int]) -> None:
         losses = {row.global_step: row.loss for row in trace.evaluations}
         found = [
             (Fraction(time, MS), step, losses[step])
-            for time, step in life_of(made, trace).updates(trace.life, STEPS)
+            for time, step in life_of(made, trace).updates(STEPS)
             if step % learner.rounds == 0
         ]
         expected = [row for row in trained.made if row[1] <= STEPS and row[1] % learner.rounds == 0]
@@ -282,8 +282,7 @@ def compare_regrouped(seeds: Sequence[int]) -> None:
         if fewest == number:
             losses = {row.global_step: row.loss for row in trace.evaluations}
             updates = [
-                (Fraction(time, MS), step, losses[step])
-                for time, step in lived.updates(life, STEPS)
+                (Fraction(time, MS), step, losses[step]) for time, step in lived.updates(STEPS)
             ]
             assert updates == [row for row in trained.made if row[1] <= STEPS], (seed, case)
             again += len(updates) - len({step for _, step, _ in updates})

@@ -140,5 +140,5 @@ def _to_target(scenario: Scenario, trace: Trace, measured: Mapping[str, float]) 
         time = round(measured["time_to_target"] * NANOSECONDS)
         until = np.searchsorted(trace.steps, time, side="right")
         return float(trace.steps[until - 1]) / NANOSECONDS
-    made = life_of(scenario, trace).updates(trace.life, int(step))
+    made = life_of(scenario, trace).updates(int(step))
     return next((time / NANOSECONDS for time, number in made if number == step), math.nan)

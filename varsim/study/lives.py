@@ -7,15 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.course import (
-    DrawnSteps,
-    Pace,
-    PaceError,
-    Steps,
-)
-from varsim.cluster.life import Life, saving_of
-from varsim.cluster.recovery import Recovery, in_run
-from varsim.cluster.regrouping import RegroupedLife
+from varsim.cluster.course import DrawnSteps, Pace, PaceError, Steps
+from varsim.cluster.life import Life, Saving
+from varsim.cluster.recovery import Recovery, goes_on, in_run
 from varsim.cluster.stop import Stop
 from varsim.cluster.striking import Strikes
 from varsim.cluster.trace import GradientRow, Trace
@@ -24,7 +18,7 @@ from varsim.strategies import Strategy
 from varsim.study.why.levers import times_only
 from varsim.values.stream import stream
 
-_LARGE: Final = 1e200  # numbers that are made smaller, all of them
+_NS: Final = 1e9
 
 
 class Smaller:
@@ -71,9 +65,7 @@ def check_pace(scenario: Scenario, trace: Trace) -> None:
         life_of(scenario, trace, None)
 
 
-def life_of(
-    scenario: Scenario, trace: Trace, smaller: Smaller | None = None
-) -> Life | RegroupedLife:
+def life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None = None) -> Life:
     """The life of a job whose steps are those of a trace, of a scenario with failures."""
     try:
         return _life_of(scenario, trace, smaller)
@@ -85,81 +77,61 @@ def life_of(
         raise PaceError(f"{strategy.mention}: {error}{more}") from None
 
 
-def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life | RegroupedLife:
-    assert scenario.failures is not None
+def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life:
+    failures = scenario.failures
+    assert failures is not None, "a life needs failures"
+    assert failures.horizon is not None, "a life needs a horizon"
     strategy = scenario.strategy(trace.strategy)
     cluster, recovery = scenario.cluster_of(strategy), scenario.recovery or Recovery()
-    start_up = cluster.set_up
-    each, random = strategy.recurs_after(cluster), steps_are_random(scenario, strategy)
-    checkpoint = scenario.checkpoint_of(strategy)
-
-    def ends(of: Trace) -> NDArray[np.int64]:
-        return _ends(scenario, strategy, of)
-
-    def draws(*number: int) -> Callable[[int], np.random.Generator]:
-        of = scenario.seed, trace.replication
-        return lambda block: stream(*of, "step", *number, block)
-
-    if recovery.policy == "restart":
-        steps: Steps
-        if random:
-            steps = DrawnSteps(np.diff(ends(trace), prepend=0).reshape(-1, each), draws())
-        else:
-            steps = Pace.of(ends(trace), each)
-        rounds = 0.0
-        if checkpoint is not None and checkpoint.every == "optimal":
-            rounds = round_of(scenario, trace)
-        return Life(
-            scenario.failures,
-            checkpoint,
-            recovery,
-            cluster,
-            trace.workers,
-            steps,
-            each,
-            start_up=start_up,
-            rounds=rounds,
-            seed=scenario.seed,
-            replication=trace.replication,
-        )
-    made: dict[int, Steps] = {}
+    restarts = recovery.policy == "restart"
+    each = strategy.recurs_after(cluster) if restarts else 1
+    random, checkpoint = steps_are_random(scenario, strategy), scenario.checkpoint_of(strategy)
+    key = scenario.seed, trace.replication
     hosts = cluster.network.machines(trace.workers)
+    made: dict[int, Steps] = {}
 
     def steps_of(number: int) -> Steps:
         if number not in made:
-            of = trace
+            of, place = trace, () if restarts else (number,)
             if number < hosts:
                 assert smaller is not None, "somebody must simulate fewer workers"
                 of = smaller.trace(scenario, trace, number * cluster.workers_of_a_host)
+            ends = _ends(scenario, strategy, of)
             if random:
-                lasted = np.diff(ends(of), prepend=0).reshape(-1, 1)
-                made[number] = DrawnSteps(lasted, draws(number))
+                lasted = np.diff(ends, prepend=0).reshape(-1, each)
+                made[number] = DrawnSteps(lasted, lambda block: stream(*key, "step", *place, block))
             else:
-                made[number] = Pace.of(ends(of))
+                made[number] = Pace.of(ends, each)
         return made[number]
 
-    failures = scenario.failures
-    strikes = Strikes(
-        failures,
-        recovery.spares,
-        cluster,
-        trace.workers,
-        seed=scenario.seed,
-        replication=trace.replication,
-    )
-    restart = round(recovery.restart * 1e9) + start_up
-    assert failures.horizon is not None, "a life needs a horizon"
-    return RegroupedLife(
-        strikes,
-        saving_of(failures, checkpoint, cluster, trace.workers, restart),
+    restore = 0.0 if checkpoint is None else checkpoint.restore
+    rounds = 0.0
+    if restarts and checkpoint is not None and checkpoint.every == "optimal":
+        steps_of(hosts)  # which may find that there is no rhythm
+        rounds = round_of(scenario, trace)
+    detection, start_up = round(failures.detection * _NS), cluster.set_up
+    # All of a job that restarts read its checkpoint.
+    restart = round((recovery.restart + restore * restarts) * _NS) + start_up
+    return Life(
+        Strikes(
+            failures,
+            recovery.spares,
+            cluster,
+            trace.workers,
+            seed=scenario.seed,
+            replication=trace.replication,
+        ),
+        Saving.of(failures, checkpoint, cluster, trace.workers, detection + restart, rounds),
         steps_of,
+        each,
         horizon=failures.horizon,
         always=failures.strike == "always",
         number=hosts,
-        fewest=hosts if recovery.policy == "wait" else recovery.fewest or 1,
-        detection=round(failures.detection * 1e9),
+        fewest=(recovery.fewest or 1) if goes_on(recovery) else hosts,
+        restarts=restarts,
+        detection=detection,
         restart=restart,
-        read=round((0.0 if checkpoint is None else checkpoint.restore) * 1e9),
+        read=round(restore * (not restarts) * _NS),
         start_up=start_up,
     )
 
