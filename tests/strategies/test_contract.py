@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -33,6 +34,7 @@ from tests.building import (
 from tests.properties.checking import problems
 from tests.seams import STRATEGIES, Phase, Run, Trace, run_one
 from varsim import Scenario, simulate
+from varsim.study.simulation import started
 
 # More of the same kinds, where settings change what happens.
 MORE: dict[str, dict[str, Any]] = {
@@ -351,3 +353,17 @@ def test_how_many_gradients_make_an_update(kind: str) -> None:
         return
     taken = Counter(row.applied_step for row in rows)
     assert [taken[step] for step in range(trace.global_step)] == [needed] * 3
+
+
+@pytest.mark.parametrize("kind", ["local_sgd", "easgd"])
+def test_what_copies_lack_is_kept_in_memory_that_grows_as_the_workers(kind: str) -> None:
+    def kept(workers: int) -> int:
+        made = scenario(example(kind, workers), cluster={"workers": workers})
+        tracemalloc.start()
+        job, _ = started(Run(made, 0, 0))
+        found = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert len(job.workers) == workers
+        return found
+
+    assert kept(2000) < 2.3 * kept(1000)

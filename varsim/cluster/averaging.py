@@ -33,11 +33,10 @@ class AveragedReplicas(MemberReplicas):
         self._all: Collective | None = None
         if number > 1 and not leaves_out:
             self._all = Collective(job, *_copies(choice, job, size, range(number))[0])
-        # Updates by each replica that there have been, and that each copy (row) contains.
+        # Updates by each replica that are in some copy, and that were in each copy when it was
+        # averaged last: copies share that.
         self._updates = np.zeros(number, dtype=np.int64)
-        self._contained = np.zeros((number, number), dtype=np.int64)
-        self._holdings.rows.append(self._contained)
-        self._contained_then = np.zeros_like(self._updates)  # in what is had by who begins again
+        self._averaged = [self._updates.copy()] * number
         self._offered: dict[int, dict[int, Gradient]] = {}  # by step and rank
         self._means: _Results[list[Value]] = _Results()
         self._averages: _Results[_Average] = _Results()
@@ -64,15 +63,14 @@ class AveragedReplicas(MemberReplicas):
     def update(self, worker: Worker, gradient: Gradient, *, reduced: bool) -> None:
         """Apply a gradient, or the mean that all have of it, to the worker's own copy."""
         rank = worker.rank
-        contained = self._contained[rank]
         if not reduced:
-            contained[rank] += 1
             self._updates[rank] += 1
             self.apply(worker, gradient)
             return
-        contained += 1
-        np.maximum(self._updates, contained, out=self._updates)
+        seen, made = self._seen[rank] + len(self.steps), self._made
         self.apply(worker, gradient, self._means.take(self.steps[rank]))
+        self._seen[rank], self._made = seen, max(made, seen)
+        self._updates += seen > made  # the first to have it
 
     def average(self, worker: Worker) -> Activity[None]:
         """Average the worker's copy with all others, unless it has been after this step.
@@ -91,13 +89,14 @@ class AveragedReplicas(MemberReplicas):
             yield from self._all.take_part(worker)
         if step not in self._averages:  # the first to have it; the others still wait
             self._averages.put(step, self._average(step, present), len(present))
-        read, contained = self._averages.take(step)
+        read, updates = self._averages.take(step)
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(rank, value)
-        self._contained[rank] = contained
+        self._seen[rank], self._averaged[rank] = read.updates, updates
         self._job.failures.meet(rank)
         if self._quorum is not None:  # also updates of who has died since
-            np.maximum(self._updates, contained, out=self._updates)
+            np.maximum(self._updates, updates, out=self._updates)
+            self._made = int(self._updates.sum())
         if rank == self.members[0]:
             self._job.evaluate(read.parameters, read.divergence)
         self.end_read(worker)
@@ -109,34 +108,37 @@ class AveragedReplicas(MemberReplicas):
 
         Or, where the dead are left out, all that another one has after an average.
         """
-        if self._quorum is not None:
+        if self._quorum is None:
+            yield from super().recover(worker)
+        else:
             yield from self._quorum.come_back(worker)
-            return
-        yield from super().recover(worker)
-        self._contained[worker.rank] = self._contained_then
 
     def leave(self, ranks: Sequence[int]) -> None:
         """See MemberReplicas; what only a dead worker's copy contained is lost."""
         super().leave(ranks)
+        left = [self._averaged[member] for member in self.members]
         for rank in ranks:
-            self._updates[rank] = self._contained[self.members, rank].max(initial=0)
+            self._updates[rank] = max((updates[rank] for updates in left), default=0)
+        self._made = int(self._updates.sum())
 
-    def missed(self, rank: int) -> int:
-        return int(np.add.reduce(self._updates - self._contained[rank]))
+    def hand_over(self, source: int, rank: int) -> None:
+        """See MemberReplicas; the other one has just been averaged."""
+        super().hand_over(source, rank)
+        self._averaged[rank] = self._averaged[source]
 
     def _average(self, step: int, present: Sequence[int]) -> "_Average":
         """The copies of those present, averaged in the order of their ranks."""
         values = tuple([self.mean(each, present) for each in self.variables])
         read = OutsideRead(values, self.divergence(), self._made)
-        self._latest, self._contained_then = (step, read), self._updates.copy()
-        return _Average(read, self._contained_then)
+        self._latest = step, read
+        return _Average(read, self._updates.copy())
 
 
 class _Average(NamedTuple):
     """Copies averaged, and the updates by replica that are in it."""
 
     read: OutsideRead
-    contained: NDArray[np.int64]
+    updates: NDArray[np.int64]
 
 
 class _Results(Generic[T]):

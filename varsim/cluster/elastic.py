@@ -1,7 +1,5 @@
 """Copies that are tied to a centre variable on the parameter servers by an elastic force."""
 
-import numpy as np
-
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import DriftingReplicas
@@ -36,7 +34,10 @@ class ElasticReplicas(DriftingReplicas):
         self._order = RankOrder(job.clock)
         for worker in job.workers:
             worker.reads_ahead = False  # an exchange is part of the step that it comes after
-        self._in_centre = self.contained[0].copy()  # updates by replica
+        # Updates by each replica that are in its own copy, and that something of is in the centre.
+        self._own = [0] * len(job.workers)
+        self._in_centre = [0] * len(job.workers)
+        self._all_in_centre = 0
 
     @property
     def centre(self) -> Parameters:
@@ -51,8 +52,7 @@ class ElasticReplicas(DriftingReplicas):
         """Read the centre."""
         yield from worker.catch_up()
         if self._moving_rate:
-            own = self.contained[worker.rank]
-            np.maximum(own, self._in_centre, out=own)
+            self._seen[worker.rank] = self._all_in_centre + self._not_in_centre(worker.rank)
         read = yield from self._server.fetch(worker)
         yield from worker.catch_up()
         return read.parameters
@@ -96,11 +96,20 @@ class ElasticReplicas(DriftingReplicas):
             variable.write(worker.rank, value)
             variable.forget(worker.rank)
         self._died.discard(worker.rank)
-        self.contained[worker.rank] = self._in_centre
+        self._seen[worker.rank] = self._all_in_centre
+        self._own[worker.rank] = self._in_centre[worker.rank]
 
     def _receive(self, variable: int, difference: Difference) -> None:
         if not difference.lost:
             self._server.write(variable, self.centre[variable] + difference.values[variable])
             if self._moving_rate:
-                own = self.contained[difference.rank]
-                np.maximum(own, self._in_centre, out=self._in_centre)
+                self._all_in_centre += self._not_in_centre(difference.rank)
+                self._in_centre[difference.rank] = self._own[difference.rank]
+
+    def _not_in_centre(self, rank: int) -> int:
+        """How many updates of a worker's own its copy has, and the centre has not."""
+        return self._own[rank] - self._in_centre[rank]
+
+    def _made_step(self, rank: int) -> None:
+        self._own[rank] += 1
+        super()._made_step(rank)

@@ -21,7 +21,6 @@ class MemberReplicas(LocalReplicas):
         """Copies are no part of the model any more; steps that only they had to make count."""
         for rank in ranks:
             self.members.remove(rank)
-            self._made -= self.steps[rank]
         if not self.members:
             self._unfinished.clear()
         for step in sorted(self._unfinished):
@@ -34,7 +33,6 @@ class MemberReplicas(LocalReplicas):
         """A copy becomes part of the model again, with all that another one has and counts."""
         insort(self.members, rank)
         self._holdings.take(rank, self._holdings.of(source))
-        self._made += self.steps[rank]
         self._died.discard(rank)
         for step in self._unfinished:
             self._unfinished[step] += step >= self.steps[rank]

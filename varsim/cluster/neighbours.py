@@ -48,7 +48,25 @@ class _Sending:
         self.under_way: dict[int, int] = {}  # messages, by round
 
 
-class MixedReplicas(DriftingReplicas):
+class _NeighbouringReplicas(DriftingReplicas):
+    """Local copies that take over from one another what each has come to."""
+
+    def __init__(self, job: Job, *, counts_each: bool) -> None:
+        super().__init__(job, counts_each=counts_each)
+        # How many updates by each replica (column) something of is in each copy (row).
+        number = len(job.workers)
+        self.contained = np.zeros((number, number), dtype=np.int64)
+
+    def missed(self, rank: int) -> int:
+        """How many updates, made by others, a copy contains nothing of."""
+        return self._made - int(np.add.reduce(self.contained[rank]))
+
+    def _made_step(self, rank: int) -> None:
+        self.contained[rank, rank] += 1
+        super()._made_step(rank)
+
+
+class MixedReplicas(_NeighbouringReplicas):
     """Every worker's own copy of the model, mixed with those of neighbours in rounds.
 
     In round k by the matrix `rounds[k mod their number]`. A worker sends its copy to everybody
@@ -184,7 +202,7 @@ class _Meeting:
         self.rank, self.partner = rank, partner
 
 
-class PairedReplicas(DriftingReplicas):
+class PairedReplicas(_NeighbouringReplicas):
     """Every worker's own copy of the model, averaged with that of one partner at a time.
 
     At the moment at which a worker's copy is at its partner, both become their mean, of what the

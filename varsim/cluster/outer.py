@@ -150,6 +150,16 @@ class OuterReplicas(MemberReplicas):
                 values[piece.variable].reshape(-1)[piece.start : piece.stop] = part
         return tuple(values)
 
+    def leave(self, ranks: Sequence[int]) -> None:
+        """See MemberReplicas; their updates do not count."""
+        super().leave(ranks)
+        self._made -= sum(self.steps[rank] for rank in ranks)
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """See MemberReplicas; so many updates count as the other one has made."""
+        super().hand_over(source, rank)
+        self._made += self.steps[rank]
+
     def missed(self, rank: int) -> int:
         """How many updates, made by others, some fragment of a copy does not contain."""
         of_others = self._made - self.steps[rank]

@@ -304,20 +304,12 @@ class DriftingReplicas(LocalReplicas):
     def __init__(self, job: Job, *, counts_each: bool) -> None:
         super().__init__(job, Aggregation.MEAN)
         self._counts_each = counts_each
-        # How many updates by each replica (column) something of is in each copy (row).
-        number = len(job.workers)
-        self.contained = np.zeros((number, number), dtype=np.int64)
-
-    def missed(self, rank: int) -> int:
-        """How many updates, made by others, a copy contains nothing of."""
-        return self._made - int(np.add.reduce(self.contained[rank]))
 
     def settle(self) -> Activity[None]:
         """Wait until all that happens at this moment has: then a copy can be read."""
         yield from self._job.clock.let_pass()
 
     def _made_step(self, rank: int) -> None:
-        self.contained[rank, rank] += 1
         if not self._counts_each:
             super()._made_step(rank)
             return
