@@ -134,4 +134,8 @@ ODD_NAMES = (
 
 def result_of(traces: Sequence[Trace], **changes: object) -> Result:
     """A result of runs of one replication."""
-    return Result(a_scenario([trace.strategy for trace in traces], **changes), list(traces), [])
+    return Result(
+        a_scenario(list(dict.fromkeys(trace.strategy for trace in traces)), **changes),
+        list(traces),
+        [],
+    )

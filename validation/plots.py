@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
+from varsim.report.charts.looks import Look, looks
 from varsim.report.plots.figure import FAINT, Drawn, panels, save, short, strategy_line, style
-from varsim.report.plots.looks import Look, looks
 
 _MISSED: Final = "#bd1f01"
 _JUDGED: Final = (Verdict.PASS, Verdict.MISS)

@@ -18,9 +18,9 @@ from validation.index.words import (
     verdict_counts,
 )
 from varsim import inert
+from varsim.report.charts.looks import DARK
 from varsim.report.files.claim import put_into
 from varsim.report.page import inlined, rendered
-from varsim.report.plots.looks import DARK
 from varsim.version import __version__
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from varsim.report.files.claim import Kind, NotARunError, check_file, check_targ
 from varsim.report.files.save import save
 from varsim.report.files.text_columns import fair_shares, seconds_text
 from varsim.report.formats import render
-from varsim.report.plots.gallery import PLOTS
 from varsim.report.report import Report
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
@@ -33,7 +32,7 @@ FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),
     *("scenario.yaml", "trace.json.gz", "links.csv"),
 }
-DRAWN = {f"{plot.name}.png" for plot in PLOTS}
+DRAWN = {f"{name}.png" for name in ("throughput", "time_split", "timeline", "staleness", "loss")}
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 AWKWARD = 'a, "b" 100% {x} <i>'
 

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.plan.planning import BASE, BLOCK, codes, question, searched
+from varsim.report.charts.looks import looks
 from varsim.report.formats import render
 from varsim.report.plots.figure import PAPER
-from varsim.report.plots.looks import looks
 from varsim.report.plots.plan.pareto import PLOT, draw, legend, plot
 from varsim.study.plan.cell import Places
 from varsim.study.plan.findings import trade

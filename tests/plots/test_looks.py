@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from varsim.report.plots.looks import DARK, DASHES, MARKERS, PHASES, SHADES, VAIN, looks
+from varsim.report.charts.looks import DARK, DASHES, MARKERS, PHASES, SHADES, VAIN, looks
 from varsim.strategies import STRATEGIES, family
 
 # Full dichromacy: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Patch
 from matplotlib.path import Path
@@ -14,9 +13,13 @@ from numpy.typing import NDArray
 from tests.handmade import SECOND, a_result, a_scenario, a_trace
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
-from varsim.report.plots import timeline
-from varsim.report.plots.figure import panels
+from varsim.report.charts import timeline
+from varsim.report.charts.looks import ACTIVITIES
+from varsim.report.charts.marks import drawn
+from varsim.report.charts.spans import MOST_UPDATES
 from varsim.report.products import stretch
+from varsim.report.told import Chart
+from varsim.report.wording import unheld
 from varsim.study.result import Result
 
 
@@ -78,39 +81,43 @@ class TestWindow:
         assert stretch.window(result_of([*many, slow])) == 2
 
 
-class TestPanels:
-    def test_of_the_run_by_hand(self) -> None:
-        (panel,) = timeline.timeline(a_result())
-        assert (panel.workers, panel.of) == ([0, 1], 2)
-        assert panel.updates.tolist() == [3, 5, 10]
-        rows = zip(panel.row, panel.activity, panel.start, panel.end, strict=True)
-        assert [row[1:] for row in rows if row[0] == 1] == [
-            (Phase.COMPUTE, 0, 4),
-            (Phase.WRITE, 4, 5),
-            (Phase.READ, 5, 6),
-            (Phase.COMPUTE, 6, 10),
-        ]
+NAMED = {"none": "async PS", "a": "A", "b": "B"}
 
-    def test_what_is_sent_beside_computation_has_a_lane_and_is_joined_where_it_touches(
-        self,
-    ) -> None:
+
+def spans_of(chart: Chart, worker: int | None, kind: str = "") -> list[tuple[object, ...]]:
+    """Activity, start and end of what a worker does."""
+    return [
+        (row["activity"], row["start"], row["end"])
+        for row in chart.rows()
+        if (row["worker"], row["kind"]) == (worker, kind) and row["activity"]
+    ]
+
+
+class TestChart:
+    def test_of_the_run_by_hand(self) -> None:
+        chart = timeline.chart(a_result(), NAMED)
+        assert chart.remarks == {"async PS": "3 updates"}
+        assert [end for _, _, end in spans_of(chart, None)] == [3, 5, 10]
+        worked = [("compute", 0, 4), ("write", 4, 5), ("read", 5, 6), ("compute", 6, 10)]
+        assert spans_of(chart, 1) == worked
+        # The second gradient of worker 0 is dropped.
+        assert spans_of(chart, 0, "vain") == [("compute", 4, 6)]
+
+    def test_what_is_sent_beside_computation_is_joined_where_it_touches(self) -> None:
         moments = ((1, 2), (2, 3), (5, 6), (9, 12))
         rows = [(1, Phase.WRITE, a * SECOND, b * SECOND, 0) for a, b in moments]
         sends = Rows.of(np.array(rows, dtype=np.int64))
-        result = result_of([replace(a_trace(), send_rows=sends)])
-        (panel,) = timeline.timeline(result)
-        assert panel.sends.row.tolist() == [1, 1, 1]
-        found = zip(panel.sends.start.tolist(), panel.sends.end.tolist(), strict=True)
-        assert list(found) == [(1, 3), (5, 6), (9, 10)], "the window ends at 10 s"
+        chart = timeline.chart(result_of([replace(a_trace(), send_rows=sends)]), NAMED)
+        sent = [(start, end) for _, start, end in spans_of(chart, 1, "beside")]
+        assert sent == [(1, 3), (5, 6), (9, 10)], "the window ends at 10 s"
 
     def test_all_strategies_share_the_window(self) -> None:
-        first, second = timeline.timeline(a_result({"a": (1,), "b": (2,)}))
-        assert first.end.max() == second.end.max() == 10
-        assert second.updates.tolist() == [6, 10]
+        rows = timeline.chart(a_result({"a": (1,), "b": (2,)}), NAMED).rows()
+        assert {max(row["end"] for row in rows if row["who"] == who) for who in "AB"} == {10}
 
     def test_only_the_first_replication_is_shown(self) -> None:
-        (panel,) = timeline.timeline(a_result({"a": (2, 1)}))
-        assert panel.updates.tolist() == [6, 10, 20]
+        chart = timeline.chart(a_result({"a": (2, 1)}), NAMED)
+        assert [end for _, _, end in spans_of(chart, None)] == [6, 10, 20]
 
     def test_of_many_workers_the_slow_ones_are_shown(self) -> None:
         slow = a_scenario(
@@ -126,16 +133,18 @@ class TestPanels:
                 },
             }
         )
-        many, one = a_run("none", 100, 5), a_run("single", 1, 5)
-        result = Result(slow, [many], [])
-        (panel,) = timeline.timeline(result)
-        assert panel.workers == [*range(stretch.MOST_WORKERS - 2), 70, 99]
-        (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
-        assert axes.get_title("right") == "16 of 100 workers shown; 5 updates"
-        assert axes.get_yticklabels()[-1].get_text() == "99"
+        chart = timeline.chart(Result(slow, [a_run("none", 100, 5)], []), NAMED)
+        shown = [*range(stretch.MOST_WORKERS - 2), 70, 99]
+        assert sorted({row["worker"] for row in chart.rows()} - {None}) == shown
+        assert chart.remarks == {"async PS": "16 of 100 workers; 5 updates"}
         # A strategy with fewer workers than the cluster shows those that it has.
-        (alone,) = timeline.timeline(Result(slow, [replace(one, strategy="none")], []))
-        assert alone.workers == [0]
+        alone = Result(slow, [replace(a_run("single", 1, 5), strategy="none")], [])
+        assert {row["worker"] for row in timeline.chart(alone, NAMED).rows()} == {0, None}
+
+    def test_a_first_update_beyond_the_window_is_told(self) -> None:
+        fine = a_run("a", 2, 30, cut=stretch.MOST_TO_REACH // 12)
+        chart = timeline.chart(result_of([fine, a_run("b", 2, 2, seconds=13)]), NAMED)
+        assert unheld(chart.remarks["B"]) == "0 updates, the first after 13 s"
 
 
 def corners_of(boxes: Patch) -> NDArray[np.float64]:
@@ -148,63 +157,41 @@ def corners_of(boxes: Patch) -> NDArray[np.float64]:
 
 class TestDrawing:
     def test_a_box_per_span_and_a_line_per_update(self) -> None:
-        result = a_result()
-        axes = panels(timeline.heights(result))[1]
-        assert timeline.draw(result, axes) is axes
-        crosses, gaps, lines = axes[0].collections
-        boxes, vain, read, write = (corners_of(each) for each in axes[0].patches)
+        figure, (axes,) = drawn([timeline.chart(a_result(), NAMED)], {})
+        crosses, gaps, lines = axes.collections
+        boxes, vain, read, write = (corners_of(each) for each in axes.patches)
         assert [len(each) for each in (boxes, vain, read, write)] == [4, 1, 3, 4]
-        # The second gradient of worker 0 is dropped: faded, and crossed out.
+        # What was dropped is faded, and crossed out.
         assert vain[0, 0, 0] == 4
-        assert [each.get_facecolor()[3] for each in axes[0].patches] == [1, 0.35, 1, 1]
+        assert [each.get_facecolor()[3] for each in axes.patches] == [1, 0.35, 1, 1]
         assert [segment[:, 0].tolist() for segment in crosses.get_segments()] == [[4, 6], [6, 4]]
         assert boxes[0, :, 0].tolist() == [0, 2, 2, 0, 0]
         # A gap where each of the five gradients is begun.
         starts = sorted([*boxes[:, 0, 0], *vain[:, 0, 0]])
         assert sorted(segment[0][0] for segment in gaps.get_segments()) == starts
         assert [segment[0][0] for segment in lines.get_segments()] == [3, 5, 10]
-        assert axes[0].get_xlim() == (0, 10)
-        assert axes[0].get_xlabel() == "simulated time (s)"
+        assert axes.get_xlim() == (0, 10)
+        assert axes.get_xlabel() == "simulated time (s)"
+        (legend,) = figure.legends
+        said = [text.get_text() for text in legend.get_texts()]
+        assert sorted(said) == ["compute", "dropped or lost", "read", "update", "write"]
 
-    def test_a_first_update_beyond_the_window_is_told(self) -> None:
-        fine = a_run("fine", 2, 30, cut=stretch.MOST_TO_REACH // 12)
-        result = result_of([fine, a_run("slow", 2, 2, seconds=13)])
-        _, axes = timeline.draw(result, panels(timeline.heights(result))[1])
-        assert axes.get_title("right") == "0 updates, the first after 13 s"
-
-    def test_too_many_updates_are_counted_instead(self) -> None:
-        steps = np.arange(1, timeline.MOST_UPDATES + 2) * (10 * SECOND // 200)
+    def test_too_many_updates_are_not_drawn(self) -> None:
+        steps = np.arange(1, MOST_UPDATES + 2) * (10 * SECOND // 200)
         result = result_of([replace(a_trace("none"), steps=steps)])
-        (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
-        assert axes.get_title("right") == "151 updates, too many to draw"
+        _, (axes,) = drawn([timeline.chart(result, NAMED)], {})
+        assert axes.get_title("right") == "151 updates"
         lines = [each for each in axes.collections if isinstance(each, LineCollection)]
         assert len(lines) == 2, "only the cross of what was dropped, and gaps between gradients"
 
-    def test_the_legend_names_what_is_seen(self) -> None:
-        labels = [each.get_label() for each in timeline.legend(a_result())]
-        assert labels == ["compute", "read", "write", "dropped or lost", "update"]
-
     def test_every_phase_has_a_look(self) -> None:
-        assert set(timeline.ACTIVITIES) == {phase.name.lower() for phase in Phase}
+        assert set(ACTIVITIES) == {phase.name.lower() for phase in Phase}
 
     def test_many_rows_are_drawn_lower(self) -> None:
-        few = timeline.heights(result_of([a_run("a", 16, 5)]))
-        many = timeline.heights(result_of([a_run(str(n), 16, 5) for n in range(10)]))
-        assert 10 * many[0] < 10 * few[0]
-        assert sum(many) < 20
+        def high(count: int) -> float:
+            result = result_of([a_run(str(n), 16, 5) for n in range(count)])
+            named = {str(n): str(n) for n in range(count)}
+            return float(drawn([timeline.chart(result, named)], {})[0].get_figheight())
 
-    def test_title_where_all_make_as_many_updates(self) -> None:
-        told = timeline.title(a_result({str(number): (1,) for number in range(5)}))
-        assert told == "Updates made in the first 10 s: 3 in every strategy"
-
-    @pytest.mark.parametrize(
-        ("count", "said"),
-        [
-            (1, "Updates made in the first 10 s: '0' 3"),
-            (2, "Updates made in the first 10 s: '0' 3, '1' 2"),
-            (5, "Updates made in the first 10 s: from 1 in '2' to 3 in '0'"),
-        ],
-    )
-    def test_title(self, count: int, said: str) -> None:
-        paces = {str(number): (1 + min(number, 2),) for number in range(count)}
-        assert timeline.title(a_result(paces)) == said
+        assert high(10) < 6 * high(1)
+        assert high(10) < 20

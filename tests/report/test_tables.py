@@ -11,7 +11,7 @@ from matplotlib.markers import MarkerStyle
 
 from tests.browsing import chromium
 from varsim.report import page
-from varsim.report.plots.looks import MARKERS
+from varsim.report.charts.looks import MARKERS
 from varsim.report.report import Media, Report, Row, Source, Table, Text
 
 ROWS = [

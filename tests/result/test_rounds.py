@@ -12,7 +12,7 @@ import pytest
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_result
 from varsim.report.files.save import save
-from varsim.report.plots.gallery import staleness
+from varsim.report.products.pictures import staleness
 from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
 from varsim.study.cost import costs
@@ -170,9 +170,9 @@ def test_costs_and_plots_follow() -> None:
     (million,) = costs(result, "on_write")["cost_per_million_examples"]
     assert million == pytest.approx(3 * 36 / 3600 / 30 * 1e6)
     marching = ran(NONE, stop=IN_THE_MIDDLE)
-    (panel,) = staleness(marching)
-    assert panel.percent[2] == 100
-    assert panel.mean == 2
+    (chart,) = staleness(marching, {"none": "async PS"})
+    assert chart.data["mean"][2] == 1
+    assert chart.remarks["async PS"].startswith("mean 2, ")
 
 
 def test_by_hand() -> None:

@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.inert import visible
 from varsim.report.page import PAGES, player
 from varsim.report.report import Block, Figure, Media, Report, Table, Text
+from varsim.report.told import Chart
 from varsim.report.told import Report as Told
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
 
 
 _WIDTH: Final = 100  # characters
@@ -29,15 +32,23 @@ class Gallery:
     Several panels are a list of Axes, top to bottom. In a notebook the picture is shown, too.
     """
 
-    def __init__(self, report: Report) -> None:
-        self._figures = {figure.plot.name: figure for figure in report.figures}
+    def __init__(self, report: Told | Report) -> None:
+        self._figures: dict[str, Callable[[], tuple[Picture, list[Axes]]]] = {}
+        if isinstance(report, Told) and report.page is None:
+            charts = report.drawn()
+            self._figures = {
+                name: partial(_chart, views, report.families) for name, views in charts.items()
+            }
+        else:
+            old = report.shown_on_page() if isinstance(report, Told) else report
+            self._figures = {one.plot.name: partial(_plot, one) for one in old.figures}
 
     def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
         try:
             known("plot", name, self._figures)
         except ValueError as error:
             raise AttributeError(str(error)) from None
-        return lambda: _drawn(self._figures[name])
+        return lambda: _drawn(name, *self._figures[name]())
 
     def __dir__(self) -> list[str]:
         return list(self._figures)
@@ -46,10 +57,19 @@ class Gallery:
         return f"plots: {', '.join(self._figures)}"
 
 
-def _drawn(one: Figure) -> "Axes | list[Axes]":
+def _chart(views: list[Chart], families: Mapping[str, str]) -> "tuple[Picture, list[Axes]]":
+    from varsim.report.charts.marks import drawn
+
+    return drawn(views, families)
+
+
+def _plot(one: Figure) -> "tuple[Picture, list[Axes]]":
     from varsim.report.plots.plot import drawn
 
-    figure, axes = drawn(one.plot, one.subject)
+    return drawn(one.plot, one.subject)
+
+
+def _drawn(name: str, figure: "Picture", axes: "list[Axes]") -> "Axes | list[Axes]":
     if "IPython" in sys.modules:
         from IPython import get_ipython
         from IPython.display import Image, display
@@ -57,7 +77,7 @@ def _drawn(one: Figure) -> "Axes | list[Axes]":
         if get_ipython() is not None:
             content = BytesIO()
             figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
-            picture = Image(content.getvalue(), alt=one.plot.title(one.subject))  # type: ignore[no-untyped-call]
+            picture = Image(content.getvalue(), alt=name)  # type: ignore[no-untyped-call]
             display(picture)  # type: ignore[no-untyped-call]
     return axes[0] if len(axes) == 1 else axes
 
@@ -84,12 +104,11 @@ class Timeline:
         Path(path).write_text(self.page, encoding="utf-8", newline="\n")
 
 
-def timeline(report: Report) -> Timeline:
+def timeline(report: Told | Report) -> Timeline:
     """The timeline of a report; ValueError if it has none."""
-    played = [one for one in report.figures if one.played is not None]
-    if not played:
+    if not isinstance(report, Told) or report.played is None:
         raise ValueError(f"a result of {report.kind} has no timeline of workers")
-    return Timeline(player(report, played[0]))
+    return Timeline(player(report.name, report.played(), report.families))
 
 
 def printed(report: Report) -> str:

@@ -78,14 +78,13 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
 
 
-def player(report: Report, figure: Figure) -> str:
-    """The timeline of a report as a page of its own."""
-    assert figure.played is not None, "a figure with a timeline"
+def player(title: str, played: dict[str, Any], families: Mapping[str, str]) -> str:
+    """A timeline as a page of its own."""
     content = {
-        "title": report.title,
-        "played": json_text(figure.played(figure.subject)),
+        "title": title,
+        "played": json_text(played),
         "scripts": scripts(),
-        **_colors(report),
+        **_colors(families),
     }
     return rendered("player.html.j2", content)
 
@@ -96,18 +95,18 @@ def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str])
         "report": report,
         "parts": list(_parts(report, drawn)),
         "scripts": scripts(),
-        **_colors(report),
+        **_colors(report.alternatives),
         "provenance_names": PROVENANCE,
         "files": files,
     }
     return rendered("page.html.j2", content)
 
 
-def _colors(report: Report) -> dict[str, Any]:
+def _colors(families: Mapping[str, str]) -> dict[str, Any]:
     """The colours of its alternatives, and what they become on a dark page."""
-    from varsim.report.plots.looks import DARK, PHASES, looks
+    from varsim.report.charts.looks import DARK, PHASES, looks
 
-    look = looks(report.alternatives)
+    look = looks(families)
     colors = {title: f"var(--c{one.color[1:]},{one.color})" for title, one in look.items()}
     return {"colors": colors, "dark_colors": DARK, "phases": PHASES}
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
-from varsim.report.plots.looks import ACTIVITIES, DASHES, looks
+from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.products.stretch import shown_workers, window
 from varsim.report.words.names import title
 from varsim.strategies import families

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.notes import line
 from varsim.report.page import PAGES, PROVENANCE, json_text, rendered, scripts
-from varsim.report.plots.looks import DARK, PHASES, VAIN, looks
 from varsim.report.report import background
 from varsim.report.told import Cell, Chart, Number, Report, Shares
 from varsim.report.wording import shown
@@ -17,23 +17,7 @@ if TYPE_CHECKING:
 
 _MARKS: Final = "¹²³"
 # Colours of what workers do, in parts of their time.
-ACTIVITIES: Final = {
-    name: f"light-dark({light},{dark})"
-    for name, (light, dark) in {
-        "compute": PHASES["compute"],
-        "vain": VAIN,
-        "wait": PHASES["token"],
-        "network": PHASES["write"],
-        "down": PHASES["down"],
-    }.items()
-}
-_KEY: Final = {
-    "compute": "computing",
-    "vain": "computing in vain",
-    "wait": "waiting for others",
-    "network": "network",
-    "down": "not running",
-}
+ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one in PARTS.items()}
 _ABOUT: Final = {
     "loss": "Means over the replications, bands their 95 % intervals. A rising curve means that "
     "the learning rate is too large there.",
@@ -58,7 +42,7 @@ def page(report: Report, files: Mapping[str, str]) -> str:
         "alike": alike,
         "whole": range(min(_WHOLE, len(columns))),
         "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
-        "key": {name: said for name, said in _KEY.items() if name in seen},
+        "key": {name: one.said for name, one in PARTS.items() if name in seen},
         "activities": ACTIVITIES,
         "meanings": report.meanings,
         "charts": [_chart(report, one) for one in _grouped(report.charts)],

@@ -37,13 +37,13 @@ class Told(Report):
         """Its plots by name."""
         from varsim.report.notebook import Gallery
 
-        return Gallery(self.shown_on_page())
+        return Gallery(self)
 
     def timeline(self) -> Any:
         """The timeline to walk through; ValueError where there is none."""
         from varsim.report.notebook import timeline
 
-        return timeline(self.shown_on_page())
+        return timeline(self)
 
     def save(self, result: Any, directory: Path, *, rows: bool = False) -> Path:
         """Write the files of a run; the place of the page."""

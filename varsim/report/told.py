@@ -114,9 +114,23 @@ Mark: TypeAlias = Literal["bars", "cut bars", "lines", "points", "heat", "spans"
 
 
 class Chart(NamedTuple):
-    """Data to be drawn by a mark; `data`: columns by name; `by`: what tells series apart.
+    """Data to be drawn by a mark: columns of `data` by name, with a value for each row.
 
-    Charts of one name are views of the same on other axes. `target`: a line across.
+    `x` and `y` say what the axes are; "(s)" and "(share)" at the end are shown in a unit that reads
+    well. `by`: the column of names that are told apart, which have hues by their family; a series
+    of no family is a thin line. `panel`: the column of what is drawn below each other. Charts of
+    one name are views of the same on other axes. What each mark draws:
+
+    - bars: `mean`, `half`, `best` (it wins); with `x` upright, at each `x`
+    - cut bars: `part` (in `looks`), `mean`
+    - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks
+    - points: `x`, `mean`, `hollow`, `text` beside it
+    - heat: `x`, `row`, `mean`, `best`; `by`: of what the colours are; `target`: their middle
+    - spans: see `charts.timeline`
+
+    `target`: a line across. `log`: "x" or "xy" where axes are logarithmic. `ticks`: places on the x
+    axis and what is written there. `remarks`: beside the name of a panel. `ring`, `hollow`: what it
+    means that a point has a ring, or is hollow, where these columns are true.
     """
 
     name: str
@@ -126,6 +140,26 @@ class Chart(NamedTuple):
     y: str
     by: str = ""
     target: float | None = None
+    panel: str = ""
+    log: Literal["", "x", "xy"] = ""
+    ticks: tuple[tuple[float, str], ...] = ()
+    remarks: Mapping[str, str] = {}
+    ring: str = ""
+    hollow: str = ""
+
+    @classmethod
+    def of(
+        cls, name: str, mark: Mark, rows: Iterable[Mapping[str, Any]], x: str, y: str, **more: Any
+    ) -> Self:
+        """A chart from rows that all have the same columns; at least one."""
+        every = list(rows)
+        data = {key: tuple(row[key] for row in every) for key in every[0]}
+        return cls(name, mark, data, x, y, **more)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Its rows."""
+        each = zip(*self.data.values(), strict=True)
+        return [dict(zip(self.data, one, strict=True)) for one in each]
 
 
 class Source(NamedTuple):
@@ -157,7 +191,8 @@ class Report:
     `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
     compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
     columns, by what they are about; `facts`: makes all of it as plain data;
-    `always`: so many details are shown without --all, too.
+    `always`: so many details are shown without --all, too. `pictures`: makes the charts that are
+    drawn as files besides.
     """
 
     kind: Kind
@@ -169,6 +204,7 @@ class Report:
     next: str = ""
     setting: Mapping[str, Value] = field(default_factory=dict)
     charts: tuple[Chart, ...] = ()
+    pictures: Callable[[], tuple[Chart, ...]] = tuple
     details: tuple[Table, ...] = ()
     always: int = 0
     source: Source | None = None
@@ -180,6 +216,18 @@ class Report:
     page: "Callable[[Report], Any] | None" = None
     played: Callable[[], dict[str, Any]] | None = None
     meanings: Mapping[str, str] = field(default_factory=dict)
+
+    def drawn(self) -> dict[str, list[Chart]]:
+        """All its charts by name, in the order of reading: views of one below each other.
+
+        Those on another x axis than the first have no place there.
+        """
+        found: dict[str, list[Chart]] = {}
+        for one in (*self.pictures(), *self.charts):
+            views = found.setdefault(one.name, [])
+            if not views or views[0].x == one.x:
+                views.append(one)
+        return found
 
     def shown_on_page(self) -> Any:
         """The blocks of its page, or only its plots."""

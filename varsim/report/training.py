@@ -1,12 +1,6 @@
-"""What a run leaves beside its page, and the plots of a notebook."""
+"""What a run leaves beside its page."""
 
-from typing import TYPE_CHECKING, Final
-
-from varsim.report.report import Figure, Report
-from varsim.report.told import Report as Told
-
-if TYPE_CHECKING:
-    from varsim.study.result import Result
+from typing import Final
 
 FILES: Final = {
     "summary.csv": "every measure of every strategy, with its interval",
@@ -22,17 +16,3 @@ FILES: Final = {
 
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
-
-
-def page(result: "Result", told: Told) -> Report:
-    """The plots of a run, and its timeline."""
-    from varsim.report.player import content
-    from varsim.report.plots.gallery import PLOTS
-
-    played = {"timeline": content}
-    figures = (
-        Figure(plot, result, played=played.get(plot.name)) for plot in PLOTS if plot.shows(result)
-    )
-    return Report(
-        "training", told.name, (), (), tuple(figures), told.provenance, alternatives=told.families
-    )

@@ -32,6 +32,14 @@ SHARES: Final = {
     "network": "network",
     "down": "down",
 }
+# Units of an axis of times, each from so many of it on.
+_TIMES: Final = (
+    (3600.0, 3, "h"),
+    (60.0, 5, "min"),
+    (1.0, 1, "s"),
+    (1e-3, 1, "ms"),
+    (1e-6, 0, "us"),
+)
 _SMALL_PART: Final = 9.5  # percent of a part of something; less has a decimal
 MARKED: Final = {"best": f"{_HARD}*", "equal": f"{_HARD}="}  # the best of a column, and its ties
 SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
@@ -127,6 +135,25 @@ def written(value: Value) -> str:
     if isinstance(value, Number | str):
         return shown(value)
     return shown(Number(float(value))) if isinstance(value, int | float) else listed(value)
+
+
+def axis(label: str, longest: float) -> tuple[float, str]:
+    """What the values along an axis are divided by, and its label, in a unit that reads well.
+
+    `label`: with "(s)" or "(share)" at its end it is in another unit.
+    """
+    what, _, unit = label.rpartition(" (")
+    if unit == "share)":
+        return 0.01, f"{what} (%)"
+    if unit != "s)":
+        return 1.0, label
+    scale, _, name = next(one for one in _TIMES if longest >= one[0] * one[1])
+    return scale, f"{what} ({name})"
+
+
+def percent(share: float) -> str:
+    """A share as a whole number of percent."""
+    return f"{100 * share:.0f}{_HARD}%"
 
 
 def most_time(shares: Mapping[str, float]) -> str:

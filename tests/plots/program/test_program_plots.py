@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from tests.figures import assert_no_text_over_other_text, draw_all
 from tests.programs import MODES, WIRE, add, read, scenario, variable
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import panels, save, style
-from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.program import cost, crossover, span, step
 from varsim.report.plots.program.gallery import plots

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from tests.figures import draw_all
+from varsim.report.charts.looks import DARK
 from varsim.report.plots.figure import panels
-from varsim.report.plots.looks import DARK
 from varsim.report.plots.sweep import heat, lines, scaling
 from varsim.report.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
 from varsim.report.plots.sweep.gallery import plots

@@ -37,10 +37,9 @@ SENDS: Final = "sends.csv"
 def show(report: Report, plots: Plots, directory: Path) -> None:
     """Write the page of a run, and its plots in a form, where they are wanted."""
     if plots:
-        from varsim.report.plots.plot import write_all
+        from varsim.report.charts.marks import write_all
 
-        found = report.shown_on_page().figures
-        write_all([(one.plot, one.subject) for one in found], directory, plots)
+        write_all(report, directory, plots)
     sheet.write(report, directory)
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from varsim.report.charts.looks import Look
 from varsim.report.plots.figure import INK, PAPER, label_rows, outline, plain_numbers
-from varsim.report.plots.looks import Look
 from varsim.report.words.phrases import says_nothing
 from varsim.study.statistics import Estimate
 

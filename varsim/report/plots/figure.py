@@ -24,9 +24,9 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
 from varsim.inert import visible
-from varsim.report.plots.looks import ACTIVITIES as ACTIVITIES
-from varsim.report.plots.looks import IN_VAIN as IN_VAIN
-from varsim.report.plots.looks import Look
+from varsim.report.charts.looks import ACTIVITIES as ACTIVITIES
+from varsim.report.charts.looks import IN_VAIN as IN_VAIN
+from varsim.report.charts.looks import Look
 from varsim.report.words.memory import too_large
 from varsim.report.words.names import mention, title
 from varsim.scenario.training import Scenario

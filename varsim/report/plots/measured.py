@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from varsim.calibration.recorded.comparison import error, spread
+from varsim.report.charts.looks import Look, looks
 from varsim.report.plots.figure import FAINT, panels, plain_numbers, save, strategy_line, style
-from varsim.report.plots.looks import Look, looks
 
 if TYPE_CHECKING:
     from varsim.calibration.recorded.comparison import Comparison, Prediction

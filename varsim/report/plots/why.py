@@ -6,9 +6,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from varsim.report.charts.looks import Look
 from varsim.report.plots.bars import part
 from varsim.report.plots.figure import FAINT, called, label_rows, marked, row_heights, time_unit
-from varsim.report.plots.looks import Look
 from varsim.report.plots.plot import Plot
 from varsim.units import format_seconds
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.report.products import failures
 from varsim.report.products.details import charts, details
 from varsim.report.products.facts import document
+from varsim.report.products.pictures import pictures
 from varsim.report.products.remarks import Remarks, rate, shared_rate
 from varsim.report.told import (
     Cell,
@@ -42,16 +43,16 @@ _NOTHING: Final = 0.0005  # a share that is told as none
 def report(result: "Result") -> Report:
     """What there is to tell of a result."""
     from varsim.report.player import content
-    from varsim.report.training import FILES, OF_FAILURES, OF_SENDS, page
+    from varsim.report.training import FILES, OF_FAILURES, OF_SENDS
     from varsim.scenario.writing import dump_scenario
 
     found = _Telling(result)
-    scenario = result.scenario
+    scenario, table = result.scenario, found.table()
     return Report(
         "training",
         scenario.name,
         tuple(found.headline()),
-        found.table(),
+        table,
         tuple(Remarks(result, found.named, found.short).notes()),
         next="varsim explain FILE" if result.compared else "",
         setting={
@@ -68,7 +69,7 @@ def report(result: "Result") -> Report:
         | (OF_SENDS if of_sends(result.traces) else {}),
         data=Data(list(COLUMNS["summary"]), result.summary_rows),
         facts=partial(document, result),
-        page=partial(page, result),
+        pictures=partial(pictures, result, found.named, table),
         played=partial(content, result),
         meanings={name: about.description for name, about in result.metrics.items()},
         charts=tuple(charts(result, found.named)),

@@ -7,8 +7,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import FAINT, INK, PAPER, plain_numbers
-from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.products.plan_cells import speed_named
 from varsim.study.plan.findings import trade

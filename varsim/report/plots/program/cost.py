@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.bars import Bar, bars
 from varsim.report.plots.figure import (
     drawable,
@@ -12,7 +13,6 @@ from varsim.report.plots.figure import (
     row_heights,
     time_unit,
 )
-from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import headline, plus_minus, time
 from varsim.report.words.program.answer import CHEAPEST
 from varsim.report.words.program.table import ranking_of, size

@@ -11,6 +11,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox, blended_transform_factory
 from numpy.typing import NDArray
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import (
     INK,
     PAPER,
@@ -22,7 +23,6 @@ from varsim.report.plots.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import digits, time
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord
+from varsim.report.charts.looks import Look
 from varsim.report.plots.figure import (
     FAINT,
     INK,
@@ -25,7 +26,6 @@ from varsim.report.plots.figure import (
     plain_numbers,
     time_unit,
 )
-from varsim.report.plots.looks import Look
 from varsim.report.plots.program.span import last_whole, length, span
 from varsim.report.words.phrases import time
 from varsim.study.program.tables import actor, place

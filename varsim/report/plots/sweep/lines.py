@@ -8,8 +8,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import INK, panel_title, plain_numbers, strategy_line, time_unit
-from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import main_axis, panels_beside, speed, whisker
 
 if TYPE_CHECKING:

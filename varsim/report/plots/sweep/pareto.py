@@ -7,6 +7,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import (
     INK,
     drawable,
@@ -15,7 +16,6 @@ from varsim.report.plots.figure import (
     short,
     strategy_line,
 )
-from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import chosen, speed
 from varsim.study.sweep.table import short_names
 from varsim.study.verdict import front, surely_more

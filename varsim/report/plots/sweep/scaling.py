@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
+from varsim.report.charts.looks import looks
 from varsim.report.plots.figure import FAINT, panel_title, plain_numbers, strategy_line
-from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import SweptAxis, chosen, panels_beside, swept_axis, whisker
 from varsim.study.statistics import NOTHING, Estimate
 from varsim.study.sweep.scaling import COLUMNS, Yardstick

@@ -107,9 +107,6 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
     return found
 
 
-# What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
-
-
 # What workers do: greys for computing, browns for the network, pale yellows for waiting; hues are
 # for strategies alone. On a page, light and dark.
 PHASES: Final = {
@@ -130,3 +127,33 @@ ACTIVITIES: Final = {
     for (name, (light, _)), hatch in zip(PHASES.items(), _HATCHES, strict=True)
 }
 IN_VAIN: Final = Look(VAIN[0], "xx")
+
+
+class Part(NamedTuple):
+    """A part of a bar that is cut: its colour on a light and a dark page, its hatch, its name."""
+
+    light: str
+    dark: str
+    hatch: str
+    said: str
+
+
+# First those of the time of workers, then what the time of a step is lost to (see `explain`).
+PARTS: Final = {
+    "compute": Part(*PHASES["compute"], "", "computing"),
+    "vain": Part(*VAIN, "xx", "computing in vain"),
+    "wait": Part(*PHASES["token"], "---", "waiting for others"),
+    "network": Part(*PHASES["write"], "///", "network"),
+    "down": Part(*PHASES["down"], "//||", "not running"),
+    "mean_compute": Part(*PHASES["compute"], "", "mean compute"),
+    "variance": Part(*VAIN, "...", "varying compute times"),
+    "stragglers": Part(*PHASES["token"], "xxx", "stragglers"),
+    "latency": Part("#b7dcc4", "#3d6b52", "|||", "latency"),
+    "bandwidth": Part(*PHASES["write"], "\\\\\\", "bandwidth of links"),
+    "uplinks": Part(*PHASES["queue"], "xx", "uplinks of racks"),
+    "slow_links": Part(*PHASES["read"], "---", "slow links"),
+    "overheads": Part("#6fa37a", "#8fd0a0", "+++", "software overheads"),
+    "server": Part("#2c6b57", "#1f8f74", "///", "servers (ports, handling)"),
+    "deaths": Part(*PHASES["down"], "//||", "deaths and restarts"),
+    "rest": Part("#eef0f2", "#20262d", "", "all else"),
+}

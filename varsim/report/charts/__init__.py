@@ -1,0 +1,1 @@
+"""Pictures of charts, for files and notebooks."""
