@@ -4,36 +4,31 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from tests.conformance.cases import Record
-from tests.conformance.comparison import assert_close
+from tests.conformance.records import Case, Record, assert_close
 from varsim.values.accumulator import ConditionalAccumulator, Take
 from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
 from varsim.values.operation import DistributionError
 
 
-def replay(case: Record) -> None:
+def replay(case: Case) -> None:
     """Raises AssertionError where the accumulator does something else than what was recorded."""
-    program, error = made(case["accumulator"])
-    assert error == case.get("create_error")
-    if program is None:
+    record = case.record
+    if "create_error" in record:
+        with pytest.raises(DistributionError) as caught:
+            Program(record["accumulator"])
+        assert error_name(caught.value) == record["create_error"]
         return
-    for number, call in enumerate(case["program"]):
+    program = Program(record["accumulator"])
+    for number, call in enumerate(record["program"]):
         where = f"call {number} ({call['op']})"
         seen, expected = program.call(call), call["expect"]
         assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
         for take, recorded in zip(seen.get("takes", ()), expected.get("takes", ()), strict=True):
             assert take.keys() == recorded.keys(), f"{where}: {take} instead of {recorded}"
-        assert_close(seen, expected, case["rtol"], where)
-    assert list(program.pending) == case["pending_at_end"]
-
-
-def made(accumulator: Record) -> "tuple[Program | None, str | None]":
-    """A program with this accumulator, or the error that there is instead."""
-    try:
-        return Program(accumulator), None
-    except DistributionError as error:
-        return None, error_name(error)
+        assert_close(seen, expected, record["rtol"], where)
+    assert list(program.pending) == record["pending_at_end"]
 
 
 def error_name(error: DistributionError) -> str:
@@ -61,21 +56,16 @@ class Program:
     def call(self, call: Record) -> dict[str, Any]:
         """Make one call; what can be seen after it."""
         self._ended = []
-        if call["op"] == "apply_grad":
-            seen = self._apply(call)
-        elif call["op"] == "take_grad":
-            seen = self._take(call["id"], call["num_required"])
-        elif call["op"] == "cancel_take":
-            seen = self._cancel(call["id"])
-        else:
-            assert call["op"] == "set_global_step", f"unknown call {call['op']}"
-            self._accumulator.set_global_step(call["value"])
-            seen = {}
+        seen = getattr(self, f"_{call['op']}")(call)
         if self._ended:
             seen["takes"] = self._ended
         return {**seen, "num_accumulated": len(self._accumulator)}
 
-    def _apply(self, call: Record) -> dict[str, Any]:
+    def _set_global_step(self, call: Record) -> dict[str, Any]:
+        self._accumulator.set_global_step(call["value"])
+        return {}
+
+    def _apply_grad(self, call: Record) -> dict[str, Any]:
         try:
             return {"accepted": self._accumulator.add(self._gradient(call), call["local_step"])}
         except DistributionError as error:
@@ -92,23 +82,25 @@ class Program:
             None if shape is None else tuple(shape),
         )
 
-    def _take(self, name: str, required: int) -> dict[str, Any]:
+    def _take_grad(self, call: Record) -> dict[str, Any]:
+        name = call["id"]
+
         def then(gradients: Sequence[Any]) -> None:
             self._end(name, **shown(self._form.aggregate(gradients)))
 
         self.pending[name] = None
         try:
-            take = self._accumulator.take(required, then)
+            take = self._accumulator.take(call["num_required"], then)
         except DistributionError as error:
             self._end(name, error=error_name(error))
         if blocked := name in self.pending:
             self.pending[name] = take
         return {"blocked": blocked}
 
-    def _cancel(self, name: str) -> dict[str, Any]:
-        take = self.pending[name]
+    def _cancel_take(self, call: Record) -> dict[str, Any]:
+        take = self.pending[call["id"]]
         assert take is not None
-        self._end(name, error="Cancelled")
+        self._end(call["id"], error="Cancelled")
         self._accumulator.cancel(take)
         return {}
 

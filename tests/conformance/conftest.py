@@ -1,14 +1,14 @@
-"""One test for every recorded case of training, and a line about what is not as recorded."""
+"""One test for every recorded case, and lines about what is not as recorded."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.cases import DATA, cases, quirks, summary
-from tests.conformance.files import left_out
+from tests.conformance.records import DATA, VARIABLES, cases, left_out
 
 LONGEST = 300
-TEST = "test_conformance.py::test_recorded_case["
+TEST = "::test_recorded_case["
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,51 +22,45 @@ def folder(config: pytest.Config) -> Path:
     return Path(config.getoption("cases", None) or DATA).resolve()
 
 
-def is_ours(config: pytest.Config) -> bool:
-    """Whether the cases are those of this repository: what is known to differ there is listed."""
-    return folder(config) == DATA
-
-
 @pytest.fixture
 def ours(request: pytest.FixtureRequest) -> bool:
-    """See `is_ours`."""
-    return is_ours(request.config)
+    """Whether the cases are those of this repository: what is known to differ there is listed."""
+    return folder(request.config) == DATA
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for name, between in (("case", False), ("between", True)):
-        if name in metafunc.fixturenames:
-            found = cases(folder(metafunc.config), between)
-            metafunc.parametrize(name, found, ids=[case.name for case in found])
+    found = cases(folder(metafunc.config))
+    if "on_cluster" in metafunc.fixturenames:
+        found = [case for case in found if case.kind == VARIABLES]
+        if folder(metafunc.config) == DATA:  # of random programs every eighth
+            found = [
+                case
+                for case in found
+                if not case.name.startswith("random/") or int(case.name[7:]) % 8 == 0
+            ]
+        metafunc.parametrize("on_cluster", found, ids=[case.name for case in found])
+    elif "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", found, ids=[case.name for case in found])
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    for line in left_out(folder(config)):
-        terminalreporter.write_line(line)
     found = cases(folder(config))
+    lines = left_out(folder(config))
+    kinds = Counter(case.status for case in found)
+    numbers = ", ".join(f"{number} {status}" for status, number in sorted(kinds.items()))
+    passed = {one.nodeid for one in terminalreporter.stats.get("passed", ()) if TEST in one.nodeid}
+    quirks = [case.name for case in found if case.status == "quirk"]
+    followed = sum(f"[{name}]" in nodeid for nodeid in passed for name in quirks)
     if found:
-        terminalreporter.write_line(summary(found))
-        for line in quirks(found, names(terminalreporter, "passed"), listed(terminalreporter)):
-            terminalreporter.write_line(line)
-
-
-def names(reporter: pytest.TerminalReporter, outcome: str, test: str = TEST) -> set[str]:
-    """The cases of one test function with some outcome."""
-    ids = [report.nodeid for report in reporter.stats.get(outcome, ()) if test in report.nodeid]
-    return {found.split("[", 1)[1].removesuffix("]") for found in ids if "[" in found}
-
-
-def listed(reporter: pytest.TerminalReporter, test: str = TEST) -> dict[str, str]:
-    """What was not as recorded and does not make the run fail: case, and why."""
-    return {
-        report.nodeid.split("[", 1)[1].removesuffix("]"): _in_a_line(report.wasxfail)
-        for report in reporter.stats.get("xfailed", ())
-        if test in report.nodeid
-    }
-
-
-def _in_a_line(reason: str) -> str:
-    words = " ".join(reason.removeprefix("reason: ").split())
-    return words if len(words) <= LONGEST else words[:LONGEST] + "..."
+        lines.append(f"recorded cases: {len(found)} ({numbers})")
+    if passed and quirks:
+        lines.append(f"quirks among these cases: {followed} of {len(quirks)} followed")
+    for report in terminalreporter.stats.get("xfailed", ()):
+        if "[" in report.nodeid and "conformance" in report.nodeid:
+            _, _, test = report.nodeid.rpartition("::")
+            why = " ".join(report.wasxfail.removeprefix("reason: ").split())
+            lines.append(f"  {test}: {why if len(why) <= LONGEST else why[:LONGEST] + '...'}")
+    for line in lines:
+        terminalreporter.write_line(line)

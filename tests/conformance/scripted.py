@@ -65,12 +65,7 @@ class GivenTask(Task):
         return float("nan")
 
 
-_OPTIMIZER_KEYS: Final = {
-    "name": "kind",
-    "lr": "learning_rate",
-    "b1": "beta1",
-    "b2": "beta2",
-}
+_OPTIMIZER_KEYS: Final = {"name": "kind", "lr": "learning_rate", "b1": "beta1", "b2": "beta2"}
 
 
 def optimizer(settings: Mapping[str, Any]) -> Optimizer:

@@ -1,14 +1,18 @@
-"""Replays a recorded training run, event by event, through the processes of a strategy."""
+"""Replays recorded training event by event through the processes of a strategy, and single calls.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+varsim has no such Python interface as TensorFlow: what is called are the counterparts of its calls.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
-from tests.conformance.cases import Record, not_compared
-from tests.conformance.comparison import assert_close
-from tests.conformance.scripted import ScriptedJob, cluster, optimizer, script
+from tests.conformance.accumulating import error_name
+from tests.conformance.records import Case, Record, assert_close, has_counterpart
+from tests.conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster, optimizer, script
 from tests.seams import GradientRow
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import TokenQueue
@@ -16,38 +20,38 @@ from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.accumulator import GradientAccumulator
-from varsim.values.gradient import Gradient
-from varsim.values.optimizer import MovingAverages, State
+from varsim.values.gradient import Gradient, Gradients
+from varsim.values.operation import DistributionError
+from varsim.values.optimizer import MovingAverages, Sgd
+from varsim.values.task import Batches, Parameters, VariableSpec
 
 
-def replay(case: Record) -> None:
+def replay(case: Case) -> None:
     """Raises AssertionError where varsim does something else than what was recorded."""
-    config = case["config"]
+    record, config = case.record, case.record["config"]
     training = Training(
-        strategy(case["kind"], config),
+        strategy(case.kind, config),
         ScriptedJob(
             cluster(config["num_workers"], config["num_ps"]),
             optimizer(config["optimizer"]),
-            script(case["variables"], case["events"]),
+            script(record["variables"], record["events"]),
         ),
     )
-    left_out = not_compared(case)
-    for number, event in enumerate(case["events"]):
+    for number, event in enumerate(record["events"]):
         where = f"event {number} ({event['do']} {event.get('worker', '')})"
         seen, expected = training.do(event), event["expect"]
         for name in ("slots", "ema"):  # recorded now and then
             if name not in expected:
                 seen.pop(name, None)
         assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
-        assert_close(seen, expected, case["rtol"], where, left_out)
-    assert_close(training.state(), case.get("final", {}), case["rtol"], "at the end")
+        assert_close(seen, expected, record["rtol"], where, case.not_compared)
+    assert_close(training.state(), record.get("final", {}), record["rtol"], "at the end")
 
 
 def strategy(kind: str, config: Mapping[str, Any]) -> Strategy:
     """The strategy as a scenario would describe it."""
     if kind == "async_ps":
         return NoSynchronization()
-    assert kind == "sync_replicas", f"no replay for cases of kind {kind}"
     averages = config["ema"] and {key: config["ema"][key] for key in ("decay", "num_updates")}
     return SyncReplicas.model_validate(
         {
@@ -112,11 +116,14 @@ class Training:
     def state(self) -> dict[str, Any]:
         """What can be seen at any time."""
         job, server = self._job, self._server
+        slots = job.workload.update_rule().slots
         ranks = range(len(job.workers))
         seen: dict[str, Any] = {
             "global_step": job.global_step,
             "variables": self._named(server.parameters),
-            "slots": self._named([self._slots(variable.state) for variable in server.variables]),
+            "slots": self._named(
+                [dict(zip(slots, one.state, strict=True)) for one in server.variables]
+            ),
             "status": [self._status(rank) for rank in ranks],
         }
         if self._synchronous:
@@ -175,9 +182,6 @@ class Training:
     def _named(self, values: Any) -> dict[str, Any]:
         return dict(zip(self._variables, values, strict=True))
 
-    def _slots(self, state: State) -> dict[str, Any]:
-        return dict(zip(self._job.workload.update_rule().slots, state, strict=True))
-
 
 def as_tensorflow_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have Adam count from the step at which the first gradient was read: the quirk left out."""
@@ -190,3 +194,122 @@ def as_tensorflow_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         apply(self, variable, gradients)
 
     monkeypatch.setattr(ParameterServer, "apply", with_the_quirk)
+
+
+# Calls of TensorFlow's Python interface: what is refused, and numbers of tokens.
+
+
+def replay_calls(case: Case) -> None:
+    """Raises AssertionError where varsim allows or refuses something else than TensorFlow."""
+    for number, call in enumerate(case.record["calls"]):
+        where = f"call {number} ({call['call']} {call.get('case', '')})"
+        if has_counterpart(call):
+            seen, expected = CALLS[call["call"]](call), call["expect"]
+            assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
+            assert_close(seen, expected, 0.0, where)
+
+
+def started(strategy: SyncReplicas, workers: int) -> Training:
+    """A strategy in a job that has just begun: x starts at 0, all gradients are 1.
+
+    The records do not say so of `first_update`; with a learning rate of 1 it leads to their value.
+    """
+    gradients = {(worker, 0): (np.ones(2),) for worker in range(workers)}
+    script = Script((VariableSpec("x", (2,)),), (np.zeros(2),), gradients)
+    return Training(strategy, ScriptedJob(cluster(workers, 1), Sgd(learning_rate=1.0), script))
+
+
+def apply_gradients(call: Record) -> dict[str, Any]:
+    """What a task gives is worked out and averaged."""
+    task = GivenTask(call["case"])
+    trained: list[int] | None = [] if call["case"] == "all gradients none" else None
+    nothing = type("Nothing", (), {"parameters": (np.zeros(2),)})()
+    try:
+        Gradients(task, trained=trained).mean([Gradient(0, 0, nothing, np.zeros(2), 0, 0)], 0)
+    except DistributionError as error:
+        return {"error": error_name(error)}
+    return {"ok": True}
+
+
+def chief(call: Record) -> dict[str, Any]:
+    """Once a strategy has been started its chief waits for gradients, and the tokens are there."""
+    assert call["case"] == "after apply_gradients"
+    seen = started(SyncReplicas(replicas_to_aggregate=2), 2).do({"do": "init"})
+    return {"ok": seen["tokens"] == 2 and seen["global_step"] == 0}
+
+
+def initial_tokens(call: Record) -> dict[str, Any]:
+    """How many tokens there are at the start.
+
+    TensorFlow's default of `total_num_replicas` is `replicas_to_aggregate`, varsim's the workers:
+    here there are as many of them.
+    """
+    strategy = sync_replicas(call, initial_tokens=call["num_tokens"])
+    try:
+        training = started(strategy, call["replicas_to_aggregate"])
+    except ValueError:
+        return {"error": "ValueError"}
+    return {"ok": True, "tokens": training.do({"do": "init"})["tokens"]}
+
+
+def first_update(call: Record) -> dict[str, Any]:
+    """One update with exactly the gradients needed, each of a worker of its own.
+
+    Fewer than one are refused at once; forced past that, at the first take, as in TensorFlow.
+    """
+    number = call["replicas_to_aggregate"]
+    if number <= 0:
+        with pytest.raises(ValidationError, match="replicas_to_aggregate"):
+            sync_replicas(call)
+        forced = SyncReplicas.model_construct(
+            replicas_to_aggregate=number, total_num_replicas=call["total_num_replicas"]
+        )
+        with pytest.raises(DistributionError) as caught:
+            started(forced, 1).do({"do": "init"})
+        return {"error": error_name(caught.value)}
+    training = started(sync_replicas(call), number)
+    before = training.do({"do": "init"})["tokens"]
+    for worker in range(number):
+        training.do({"do": "start", "worker": worker})
+    for worker in range(number):
+        seen = training.do({"do": "push", "worker": worker, "gradients": {"x": 1}})
+    return {
+        "ok": True,
+        "tokens": seen["tokens"] - before + number,  # each worker took one
+        "global_step": seen["global_step"],
+        "value": seen["variables"]["x"],
+    }
+
+
+def sync_replicas(call: Record, **settings: Any) -> SyncReplicas:
+    """The strategy of a call; what is null there is not given."""
+    names = ("replicas_to_aggregate", "total_num_replicas")
+    given = {name: call[name] for name in names} | settings
+    return SyncReplicas(**{key: value for key, value in given.items() if value is not None})
+
+
+CALLS: Final[dict[str, Callable[[Record], dict[str, Any]]]] = {
+    "apply_gradients": apply_gradients,
+    "get_chief_queue_runner": chief,
+    "hook": chief,
+    "get_init_tokens_op": initial_tokens,
+    "first_update": first_update,
+}
+
+
+class GivenTask(ScriptedTask):
+    """A task of one variable (2,) that gives a gradient of some kind, right or wrong."""
+
+    def __init__(self, case: str) -> None:
+        super().__init__(Script((), () if case == "empty list" else (np.zeros(2),), {}))
+        self._given: Any = {
+            "ok": np.ones((1, 2)),
+            "empty list": None,
+            "all gradients none": np.ones((1, 2)),
+            "gradient of unknown kind": "a gradient",
+            "gradient of wrong shape": np.ones((1, 3)),
+        }[case]
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> Any:
+        """The gradient, whatever it is."""
+        return (self._given,)

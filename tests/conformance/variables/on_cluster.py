@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
+from tests.conformance.records import Case
+from tests.conformance.variables.replay import Replay, replay
 from tests.conformance.variables.steps import Observed
 from varsim.cluster.clock import Clock
 from varsim.cluster.execution import Execution, Host
@@ -29,18 +31,14 @@ Moved = tuple[str, int, Device, Device, int]
 
 
 class Hosts(dict[Device, Host]):
-    """The links of every device; one that was given none gets its own when it is asked for."""
+    """The links of every device, of unequal speed, made when they are asked for."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
 
     def __missing__(self, device: Device) -> Host:
-        return self.share([device], 1.0)
-
-    def share(self, devices: Sequence[Device], speed: float) -> Host:
-        """One host for some devices, with links of `speed` MB/s."""
-        host: Host = self.network.host(str(devices[0]), speed * MB)
-        self.update(dict.fromkeys(devices, host))
+        host: Host = self.network.host(str(device), _speed(device) * MB)
+        self[device] = host
         return host
 
 
@@ -55,7 +53,7 @@ class OnCluster:
         """One operation on each worker."""
         clock = Clock()
         links = network(clock, self._star)
-        hosts = _Hosts(links)
+        hosts = Hosts(links)
         execution = Execution(clock, links, hosts)
         ended = False
         try:
@@ -83,16 +81,23 @@ class Step(NamedTuple):
     ended: bool
 
 
-class InNoTime:
-    """Carries out each step without a clock, and keeps the movements of each."""
+def check(case: Case, sharing: Literal["first_come", "fair"]) -> None:
+    """The same values as without a clock; what moves is that, and takes the time it has to."""
+    on_cluster, in_no_time = OnCluster(sharing), list[list[Movement]]()
+    replay(case, on_cluster)
 
-    def __init__(self) -> None:
-        self.steps: list[list[Movement]] = []
+    def noted(operations: list[Operation[Observed]]) -> list[Observed]:
+        in_no_time.append([])
+        return finish_together(operations, in_no_time[-1])
 
-    def __call__(self, operations: list[Operation[Observed]]) -> list[Observed]:
-        """One operation on each worker."""
-        self.steps.append([])
-        return finish_together(operations, self.steps[-1])
+    Replay(case, noted).run()
+    for step, movements in zip(on_cluster.steps, in_no_time, strict=True):
+        if step.ended:
+            rows = moved(movements)
+            assert sorted(step.moved) == sorted(rows)
+            assert (step.up, step.down) == bytes_by_device(rows)
+            least, most = bounds(movements)
+            assert least <= step.time <= most
 
 
 def backwards(operations: list[Operation[Observed]]) -> list[Observed]:
@@ -103,7 +108,7 @@ def backwards(operations: list[Operation[Observed]]) -> list[Observed]:
     def compute_end(device: Device) -> int:
         return clock.time + (MOST - device.number) * PAUSE
 
-    execution = Execution(clock, links, _Hosts(links), compute_end)
+    execution = Execution(clock, links, Hosts(links), compute_end)
     delayed = [_delayed(number, _each_delayed(one)) for number, one in enumerate(operations)]
     return execution.run(delayed)
 
@@ -151,13 +156,6 @@ def _alone(source: Device, target: Device, size: int) -> float:
 
 def _speed(device: Device) -> float:
     return SPEEDS[device.number % len(SPEEDS)]
-
-
-class _Hosts(Hosts):
-    """Links of unequal speed."""
-
-    def __missing__(self, device: Device) -> object:  # type: ignore[override]
-        return self.share([device], _speed(device))
 
 
 def _delayed(number: int, operation: Operation[object]) -> Operation[object]:

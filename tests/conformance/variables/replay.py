@@ -1,15 +1,14 @@
 """Replays a case: every step on every worker, what is observed compared with what was recorded."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tests.conformance.records import Case, Record
 from tests.conformance.variables.program import container
-from tests.conformance.variables.records import Case, Record
-from tests.conformance.variables.steps import Observed, make
-from tests.conformance.variables.table import STEPS
+from tests.conformance.variables.steps import Observed, carry_out, make
 from tests.conformance.variables.world import World, make_worlds
 from varsim import tf
 from varsim.distribute.container import Container
@@ -24,10 +23,16 @@ Driver = Callable[[list[Operation[Observed]]], list[Observed]]
 ACCIDENTAL = ("AttributeError", "IndexError", "AssertionError")
 
 
+def replay(case: Case, driver: Driver = finish_together) -> None:
+    """Raises AssertionError where varsim does something else than what was recorded."""
+    differences = Replay(case, driver).run()
+    assert not differences, "\n".join(differences)
+
+
 class Replay:
     """One case on its worlds. `differences` collects what is not as recorded."""
 
-    def __init__(self, case: Case, driver: Driver = finish_together) -> None:
+    def __init__(self, case: Case, driver: Driver) -> None:
         self.case = case
         self.differences: list[str] = []
         self._driver = driver
@@ -43,11 +48,12 @@ class Replay:
             for record in self.case.record["variables"]:
                 self._carry_out(record["name"], record["expect"], lambda w, r=record: make(w, r))
             for number, step in enumerate(self.case.record["steps"]):
-                act = STEPS[step["op"]]
                 what = f"step {number} ({step['op']})"
-                self._carry_out(what, step["expect"], lambda w, a=act, s=step: a(w, s))
+                self._carry_out(what, step["expect"], lambda w, s=step: carry_out(w, s))
         except Exception as error:
-            self.differences.append(f"{what}: a defect: {error!r} at {_place(error)}")
+            *_, last = traceback.extract_tb(error.__traceback__)
+            place = f"{last.filename}:{last.lineno}"
+            self.differences.append(f"{what}: a defect: {error!r} at {place}")
         return self.differences
 
     def _carry_out(self, what: str, expect: Record, act: Callable[[World], Observed]) -> None:
@@ -73,74 +79,55 @@ class Replay:
             elif key == "result":
                 if "error" not in seen:
                     self._result(world, where, seen["result"], value)
+            elif key == "variables":
+                for index, one in enumerate(value):
+                    self._compare(world, f"{where} {index}", seen[key][index], one)
             else:
-                self._field(world, where, key, seen.get(key), value)
+                self._field(world, where, seen.get(key), value)
 
-    def _field(self, world: World, where: str, key: str, seen: Any, wanted: Any) -> None:
-        """One of the other expectations."""
-        if key == "error":
+    def _field(self, world: World, where: str, seen: Any, wanted: Any) -> None:
+        """One of the other expectations; what it is, is told by its form."""
+        if isinstance(wanted, dict) and "category" in wanted:
             self._error(where, seen, wanted)
-        elif key == "copies" or (key == "packs" and wanted and isinstance(wanted[0], dict)):
-            self._arrays(where, seen, wanted)
-        elif key == "saved":
-            self._arrays(
-                where,
-                [seen[name] for name in sorted(wanted)],
-                [wanted[name] for name in sorted(wanted)],
-            )
-            self._same(where, sorted(seen), sorted(wanted))
-        elif key == "slots":
-            for slot, by_name in wanted.items():
-                for name, copies in by_name.items():
-                    self._arrays(f"{where} {slot} {name}", seen[slot][name], copies)
-        elif key == "variables":
-            for index, one in enumerate(wanted):
-                self._compare(world, f"{where} {index}", seen[index], one)
-        elif key == "properties":
-            for name, value in wanted.items():
-                self._property(world, f"{where} {name}", seen[name], value)
-        else:
-            self._same(where, seen, wanted)
-
-    def _property(self, world: World, where: str, seen: Any, wanted: Any) -> None:
-        if isinstance(wanted, dict) and "error" in wanted:
+        elif isinstance(wanted, dict) and "error" in wanted:
             self._error(where, seen, wanted["error"])
-        elif isinstance(wanted, dict):
+        elif isinstance(wanted, dict) and "container" in wanted:
             self._result(world, where, seen, wanted)
+        elif isinstance(wanted, dict) and "dtype" in wanted:
+            self._arrays(where, [seen], [wanted])
+        elif isinstance(wanted, list) and wanted and isinstance(wanted[0], dict):
+            self._arrays(where, seen, wanted)
+        elif isinstance(wanted, dict):
+            if where.endswith((" saved", " options")):  # of which all was recorded
+                self._same(where, sorted(seen), sorted(wanted))
+            for name, value in wanted.items():
+                self._field(world, f"{where} {name}", seen[name], value)
         else:
             self._same(where, seen, wanted)
 
     def _error(self, where: str, seen: object, wanted: Record) -> None:
         if not isinstance(seen, tf.DistributionError):
             self.differences.append(f"{where}: {wanted['category']} expected, got {seen!r}")
-            return
-        if wanted["type"] in ACCIDENTAL:
-            return
-        if wanted["category"] != "UNKNOWN":  # the recording program had no name for it
-            self._same(f"{where} category", seen.category, wanted["category"])
-        self._same(f"{where} type", seen.tensorflow, wanted["type"])
+        elif wanted["type"] not in ACCIDENTAL:
+            if wanted["category"] != "UNKNOWN":  # the recording program had no name for it
+                self._same(f"{where} category", seen.category, wanted["category"])
+            self._same(f"{where} type", seen.tensorflow, wanted["type"])
 
-    def _result(self, world: World, where: str, seen: object, wanted: Record) -> None:
+    def _result(self, world: World, where: str, seen: Any, wanted: Record) -> None:
         kind = container(seen)
         if kind != wanted["container"]:
             self.differences.append(f"{where}: {kind} {seen!r}, not {wanted}")
-            return
-        if kind == "literal":
+        elif kind == "literal":
             self._same(where, (type(seen), seen), (type(wanted["literal"]), wanted["literal"]))
-        elif kind == "list":
-            assert isinstance(seen, list | tuple)
-            self._same(f"{where} length", len(seen), len(wanted["items"]))
-            for index, (one, other) in enumerate(zip(seen, wanted["items"], strict=False)):
-                self._result(world, f"{where} {index}", one, other)
         elif kind == "variable":
             self._same(where, seen is world.variables[wanted["variable"]], True)
         elif kind == "component":
             of = world.variables[wanted["variable"]]
             self._same(where, seen, of.values[wanted["index"]])
-        elif "items" in wanted:  # a container of containers
-            assert isinstance(seen, Container)
-            self._same(f"{where} length", len(seen.values), len(wanted["items"]))
-            for index, (one, other) in enumerate(zip(seen.values, wanted["items"], strict=False)):
+        elif kind == "list" or "items" in wanted:  # of containers
+            parts = seen if kind == "list" else seen.values
+            self._same(f"{where} length", len(parts), len(wanted["items"]))
+            for index, (one, other) in enumerate(zip(parts, wanted["items"], strict=False)):
                 self._result(world, f"{where} {index}", one, other)
         elif kind != "nothing":
             parts = seen.values if isinstance(seen, Container) else [seen]
@@ -149,19 +136,13 @@ class Replay:
                 devices = [p.device.number if isinstance(p, tf.Tensor) else None for p in parts]
                 self._same(f"{where} devices", devices, wanted["devices"])
 
-    def _arrays(self, where: str, seen: Any, wanted: list[Record]) -> None:
+    def _arrays(self, where: str, seen: Any, wanted: Sequence[Record]) -> None:
         if len(seen) != len(wanted) or not all(map(self.case.equal, seen, wanted)):
             self.differences.append(f"{where}: {seen}, not {wanted}")
 
     def _same(self, where: str, seen: object, wanted: object) -> None:
         if seen != wanted:
             self.differences.append(f"{where}: {seen}, not {wanted}")
-
-
-def _place(error: Exception) -> str:
-    """Where an error was raised."""
-    *_, last = traceback.extract_tb(error.__traceback__)
-    return f"{last.filename}:{last.lineno}"
 
 
 def _array(part: object) -> Any:

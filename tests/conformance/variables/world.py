@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from tests.conformance.variables.records import Record, Values, array
+from tests.conformance.records import Record, Values
 from varsim import tf
 from varsim.distribute.central import DefaultStrategy
 from varsim.distribute.mirrored_strategy import MultiWorkerMirroredStrategy
@@ -17,7 +17,6 @@ PARTITIONERS: Final = {
     "min_size": tf.MinSizePartitioner,
     "max_size": tf.MaxSizePartitioner,
 }
-
 
 ALGORITHMS: Final[dict[str, Callable[..., object]]] = {
     "reduction_to_one_device": tf.ReductionToOneDevice,
@@ -69,53 +68,6 @@ class World:
         self.variables, self.optimizers, self.pending = Named(), Named(), {}
 
 
-class Handed:
-    """The values that one step hands over: each is made once, so that it stays one object."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._made: dict[tuple[int, int], object] = {}
-
-    def value(self, record: Record) -> Any:
-        """A value in the context of this thread; in a replica its own part, outside a container."""
-        if "list" in record:
-            return [self.value(item) for item in record["list"]]
-        if "variable" in record:
-            return self._world.variables[record["variable"]]
-        if "literal" in record:
-            return record["literal"]
-        strategy = self._world.strategy.inner
-        replica = tf.get_replica_context()
-        for form in ("per_replica", "literals"):
-            if form in record:
-                parts = [
-                    self._made_once(record, index, record[form][strategy.replica_id(index)], device)
-                    for index, device in enumerate(strategy.devices)
-                ]
-                if replica is not None:
-                    ids = [strategy.replica_id(index) for index in range(len(parts))]
-                    return parts[ids.index(replica.replica_id_in_sync_group)]
-                return tf.PerReplica(parts) if len(parts) > 1 else parts[0]
-        if "mirrored" in record:
-            devices = strategy.devices
-            parts = [tf.Tensor(array(record["mirrored"]), device) for device in devices]
-            return tf.Mirrored(parts) if len(parts) > 1 else parts[0]
-        if "numpy" in record:
-            return self._made_once(record, 0, record["numpy"], None)
-        return self._made_once(record, 0, record["tensor"], strategy.current)
-
-    def _made_once(
-        self, record: Record, index: int, data: object, device: tf.Device | None
-    ) -> object:
-        if not isinstance(data, dict):
-            return data  # a number
-        key = (id(record), index)
-        if key not in self._made:
-            value = array(data)
-            self._made[key] = value if device is None else tf.Tensor(value, device)
-        return self._made[key]
-
-
 def make_worlds(record: Record) -> list[World]:
     """One world per worker process."""
     shared: Named[dict[str, Values]] = Named()
@@ -137,7 +89,9 @@ def make_strategy(record: Record, worker: int) -> tf.Strategy:
     if kind == "one_device":
         return tf.OneDeviceStrategy(devices[0])
     if kind == "mirrored":
-        return tf.MirroredStrategy(devices, _algorithm(record))
+        packs = [record["num_packs"]] if "num_packs" in record else []
+        algorithm: Any = ALGORITHMS.get(record.get("cross_device_ops", ""), lambda: None)(*packs)
+        return tf.MirroredStrategy(devices, algorithm)
     if kind == "central_storage":
         return tf.CentralStorageStrategy(devices, tf.Device(number=record["parameter_device"]))
     if kind == "multi_worker_mirrored":
@@ -150,15 +104,3 @@ def make_strategy(record: Record, worker: int) -> tf.Strategy:
     settings = dict(record.get("partitioner", {}))
     cut = PARTITIONERS[settings.pop("kind")](**settings) if settings else None
     return tf.ParameterServerStrategy(record["servers"], cut)
-
-
-def _algorithm(record: Record) -> Any:
-    name = record.get("cross_device_ops")
-    if name is None:
-        return None
-    return ALGORITHMS[name](*([record["num_packs"]] if "num_packs" in record else []))
-
-
-def number(device: tf.Device) -> int:
-    """The number by which a case names a device."""
-    return device.number
