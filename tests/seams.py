@@ -27,8 +27,21 @@ from varsim.strategies import STRATEGIES as STRATEGIES
 from varsim.study.measure import METRICS as METRICS
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
+from varsim.study.simulation import started
+from varsim.values.gradient import Parameters as Parameters
 from varsim.values.stream import keyed as keyed
 from varsim.values.stream import stream as stream
+
+
+def trained(run: Run) -> tuple[Trace, Parameters]:
+    """What a run records, and the model that it ends with, variable by variable."""
+    job, strategy = started(run)
+    return job.run(strategy.label), job.model()
+
+
+def ready(run: Run) -> object:
+    """All that a run holds before anything has happened."""
+    return started(run)
 
 
 def forget() -> None:
