@@ -137,12 +137,8 @@ class TestLines:
 
     def test_what_was_swept_is_written_as_it_was_with_whiskers(self) -> None:
         rows = curve("a", (1, 3), (2, 5), (4, 4), spread=0.5)
-        rows[1]["ring"] = True
-        for row in rows:
-            row.setdefault("ring", False)
+        rows = [{**row, "flat": False, "ring": row["x"] == 2} for row in rows]
         flat = curve("b", (1, 2), (4, 2), flat=True, ring=False)
-        for row in rows:
-            row["flat"] = False
         ticks = ((1.0, "1 Gbit/s"), (2.0, "2 Gbit/s"), (4.0, "4 Gbit/s"))
         chart = lines(rows + flat, ticks=ticks, log="x", ring="its best", x="bandwidth")
         figure, (axes,) = drawn([chart], FAMILIES)
@@ -159,21 +155,24 @@ class TestLines:
 
 class TestPoints:
     def test_what_misses_is_hollow_and_the_front_is_a_line(self) -> None:
-        rows = [
-            {"who": "a", "x": 1.0, "mean": 10, "hollow": False, "ring": True, "text": "at 1"},
-            {"who": "b", "x": 2.0, "mean": 20, "hollow": True, "ring": False, "text": ""},
-            {"who": "front", "x": 1.0, "mean": 10, "hollow": False, "ring": False, "text": ""},
-        ]
-        words = {"hollow": "misses a target", "ring": "the answer"}
+        names = ("who", "x", "mean", "hollow", "ring", "front", "text")
+        every = (
+            ("a", 1.0, 10, False, True, True, "at 1"),
+            ("b", 2.0, 20, True, False, False, ""),
+            ("a", 3.0, 15, False, False, True, ""),
+        )
+        rows = [dict(zip(names, one, strict=True)) for one in every]
+        words = {"hollow": "misses a target", "ring": "the answer", "front": "most for its price"}
         chart = Chart.of("pareto", "points", rows, "USD/h", "examples/s", by="who", **words)
         figure, (axes,) = drawn([chart], FAMILIES)
-        full, hollow, front, ring = axes.lines
+        full, _, hollow, front, ring = axes.lines
         assert full.get_markerfacecolor() == full.get_color()
         assert hollow.get_markerfacecolor() == "#ffffff"
-        assert front.get_marker() == "None"
+        assert (xy(front), front.get_drawstyle()) == ([[1, 10], [3, 15]], "steps-post")
         assert xy(ring) == [[1, 10]]
         assert [text.get_text() for text in axes.texts] == ["at 1"]
-        assert legend_of(figure) == ["a", "b", "front", "misses a target", "the answer"]
+        said = ["a", "b", "misses a target", "most for its price", "the answer"]
+        assert legend_of(figure) == said
 
     def test_views_are_below_each_other(self) -> None:
         rows = [{"who": "a", "x": 1.0, "mean": 10}, {"who": "a", "x": 2.0, "mean": 20}]

@@ -119,13 +119,16 @@ def _write_page(folder: Path, comparison: "Comparison", out: Path) -> Path:
 def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
     """Write measured.md and its figure into a directory; the page."""
     from varsim.calibration.recorded.report import markdown
+    from varsim.report.charts.marks import drawn
+    from varsim.report.charts.style import write as write_figure
     from varsim.report.files.claim import put_into
-    from varsim.report.plots.measured import draw
+    from varsim.report.products.measured import charts, families
 
     text = markdown(comparison, command, "measured.png")
 
     def fill(path: Path) -> None:
-        draw(comparison, path / "measured")
+        figure, _ = drawn(charts(comparison), families(comparison))
+        write_figure(figure, path / "measured.png")
         (path / "measured.md").write_text(text, encoding="utf-8", newline="\n")
 
     put_into(out, "validation", fill)

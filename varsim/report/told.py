@@ -146,6 +146,7 @@ class Chart(NamedTuple):
     remarks: Mapping[str, str] = {}
     ring: str = ""
     hollow: str = ""
+    front: str = "most for its cost"
 
     @classmethod
     def of(

@@ -66,32 +66,28 @@ def points(every: Sequence[Panel], look: Looks) -> Made:
     for panel in every:
         across, up = _scales(panel, every)
         for name, rows in panel.series().items():
-            x, mean = [row["x"] / across for row in rows], [row["mean"] / up for row in rows]
             if name not in look:
-                panel.axes.plot(x, mean, color=FAINT, linewidth=1.1, zorder=1)
+                places = [row["x"] / across for row in rows], [row["mean"] / up for row in rows]
+                panel.axes.plot(*places, color=FAINT, linewidth=1.1, zorder=1)
                 continue
             color, marker, _ = look[name]
-            for at, row in enumerate(rows):
+            for row in rows:
                 hollow = bool(row.get("hollow"))
-                panel.axes.plot(
-                    x[at],
-                    mean[at],
-                    marker,
-                    color=color,
-                    markersize=5.5,
-                    markerfacecolor=PAPER if hollow else color,
-                    zorder=2 if hollow else 3,
-                )
+                at = row["x"] / across, row["mean"] / up
+                face = PAPER if hollow else color
+                own: dict[str, Any] = {"color": color, "markersize": 5.5, "mfc": face}
+                panel.axes.plot(*at, marker, zorder=2 if hollow else 3, clip_on=False, **own)
+        front = sorted(
+            (row["x"] / across, row["mean"] / up) for row in panel.rows if row.get("front")
+        )
+        steps: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.1, "zorder": 1}
+        if front:
+            panel.axes.plot(*zip(*front, strict=True), color=FAINT, **steps)
         named = [row for row in panel.rows if row.get("text")]
         for row in named[:: -(-len(named) // _MOST_NAMED) or 1]:
-            panel.axes.annotate(
-                drawable(short(row["text"], 40)),
-                (row["x"] / across, row["mean"] / up),
-                (-6, 3),
-                textcoords="offset points",
-                fontsize=7.5,
-                ha="right",
-            )
+            text, at = drawable(short(row["text"], 40)), (row["x"] / across, row["mean"] / up)
+            place: dict[str, Any] = {"textcoords": "offset points", "ha": "right"}
+            panel.axes.annotate(text, at, (-6, 3), fontsize=7.5, **place)
         _rings(panel, across, up)
         _dress(panel, every)
     height = 4.0 if len(every) == 1 else 2.6
@@ -193,8 +189,10 @@ def _handles(every: Sequence[Panel], look: Looks, line: str | None = None) -> li
         found.append(swatch(name, color, marker=marker, linestyle=dashes, **size))
     blank = {"linestyle": "none", "marker": "o", "mfc": PAPER}
     rows = [row for panel in every for row in panel.rows]
-    if chart.hollow and any(row.get("hollow") for row in rows):
+    if any(row.get("hollow") for row in rows):
         found.append(swatch(chart.hollow, FAINT, markersize=5.5, **blank))
-    if chart.ring and any(row.get("ring") for row in rows):
+    if any(row.get("front") for row in rows):
+        found.append(swatch(chart.front, FAINT, linewidth=1.1))
+    if any(row.get("ring") for row in rows):
         found.append(swatch(chart.ring, INK, markersize=11, **blank))
     return found
