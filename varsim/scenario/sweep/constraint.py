@@ -1,16 +1,17 @@
 """Comparisons that leave points out of a sweep: `strategies.none.x <= 2 * cluster.workers`.
 
-A comparison is a sum, one of <=, <, >=, >, == or !=, and a sum. A sum is made of products with
-+ and -, a product of values with * and /. A value is a number, a quantity (`10 Gbit/s`), or a
-path of the scenario. There are no brackets.
+Two sums with one of <=, <, >=, >, == or != between them. A sum is made of products with + and -, a
+product of values with * and /. A value is a number, a quantity (`10 Gbit/s`), or a path of the
+scenario. There are no brackets. Python's `ast` reads what is left once values are names.
 """
 
+import ast
 import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from varsim import units
 
@@ -31,43 +32,20 @@ _TOKEN: Final = re.compile(
     r"|(?P<path>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+|\[[0-9]+\])*)"
     r"|(?P<sign>[-+*/]))"
 )
-_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
+_OPERATIONS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+    ast.LtE: operator.le,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
 }
-
-
-class Token(NamedTuple):
-    """One word of a comparison: its kind, its text, and where it begins, from 0."""
-
-    kind: str
-    text: str
-    start: int
-
-
-class ConstraintError(ValueError):
-    """A comparison that cannot be read; `start` is where, in characters from 0."""
-
-    def __init__(self, start: int, message: str) -> None:
-        super().__init__(message)
-        self.start = start
-
-
-class Factor(NamedTuple):
-    """A number in SI or a path, whether it multiplies or divides, and where it begins."""
-
-    operation: str
-    value: float | str
-    dimension: str  # of a number: a key of units.DIMENSIONS, or empty
-    start: int
-
-
-_Product: TypeAlias = tuple[Factor, ...]
-_Sum: TypeAlias = tuple[tuple[str, _Product], ...]
 # What a number counts: exponents of seconds, bytes and so on; none for a plain number.
 _Powers: TypeAlias = Mapping[str, int]
 _POWERS: Final[Mapping[str, _Powers]] = {
@@ -80,56 +58,116 @@ _POWERS: Final[Mapping[str, _Powers]] = {
 }
 
 
+class Token(NamedTuple):
+    """One word of a comparison: its kind, its text, and where it begins, from 0."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is a path or a number, and no sign."""
+        return self.kind in ("quantity", "path")
+
+
+class ConstraintError(ValueError):
+    """A comparison that cannot be read; `start` is where, in characters from 0."""
+
+    def __init__(self, start: int, message: str) -> None:
+        super().__init__(message)
+        self.start = start
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A comparison of two sums; `text` as it was written."""
+    """A comparison of two sums; `text` as it was written.
+
+    `values`: by their places in the tree, paths, or numbers in SI with a key of units.DIMENSIONS.
+    """
 
     text: str
-    left: _Sum
-    compare: str
-    right: _Sum
+    tree: ast.Compare
+    values: Mapping[int, tuple[float | str, str]]
 
     def holds(self, lookup: Lookup) -> bool:
         """Whether it is true where `lookup` says what the paths are; ValueError if it cannot."""
-        return _COMPARE[self.compare](_sum(self.left, lookup), _sum(self.right, lookup))
+        try:
+            return bool(self._worked_out(self.tree, lookup))
+        except ZeroDivisionError:
+            raise ValueError("division by 0") from None
 
     @property
     def paths(self) -> list[str]:
         """All paths that occur in it, in order."""
-        factors = (factor for _, product in (*self.left, *self.right) for factor in product)
-        return [factor.value for factor in factors if isinstance(factor.value, str)]
+        return [value for value, _ in self.values.values() if isinstance(value, str)]
 
     def check(self, dimension_of: Callable[[str], str]) -> None:
         """ConstraintError where unlike things are compared or added, such as a time and a rate.
 
         `dimension_of` says what a path is: a key of units.DIMENSIONS, or empty.
         """
-        first: _Powers | None = None
-        for _, product in (*self.left, *self.right):
-            if all(factor.value == 0 for factor in product):  # 0 needs no unit
-                continue
-            powers = _powers(product, dimension_of)
-            if first is None:
-                first = powers
-            elif powers != first:
-                one, other = _noun(first), _noun(powers)
-                raise ConstraintError(product[0].start, f"{one} is compared with {other}")
+        self._powers(self.tree, dimension_of)
+
+    def _worked_out(self, node: ast.expr, lookup: Lookup) -> float:
+        match node:
+            case ast.BinOp(left, operation, right) | ast.Compare(left, [operation], [right]):
+                sides = (self._worked_out(side, lookup) for side in (left, right))
+                return float(_OPERATIONS[type(operation)](*sides))
+            case ast.UnaryOp(operation, operand):
+                return float(_OPERATIONS[type(operation)](self._worked_out(operand, lookup)))
+        value, _ = self.values[node.col_offset]
+        return lookup(value) if isinstance(value, str) else value
+
+    def _powers(self, node: ast.expr, dimension_of: Callable[[str], str]) -> _Powers | None:
+        """Of what it is a number; None of 0, which needs no unit."""
+        match node:
+            case ast.BinOp(left, operation, right) | ast.Compare(left, [operation], [right]):
+                first, second = (self._powers(side, dimension_of) for side in (left, right))
+                if isinstance(operation, ast.Mult | ast.Div):
+                    found, sign = Counter(first or {}), 1 if isinstance(operation, ast.Mult) else -1
+                    for unit, power in (second or {}).items():
+                        found[unit] += sign * power
+                    return {unit: power for unit, power in found.items() if power}
+                if first is not None and second is not None and first != second:
+                    message = f"{_noun(first)} is compared with {_noun(second)}"
+                    raise ConstraintError(right.col_offset - 1, message)
+                return second if first is None else first
+            case ast.UnaryOp(_, operand):
+                return self._powers(operand, dimension_of)
+        value, dimension = self.values[node.col_offset]
+        if value == 0:
+            return None
+        return _POWERS[dimension_of(value) if isinstance(value, str) else dimension]
 
 
 def parse(text: str) -> Constraint:
     """The comparison in a text; ConstraintError says what is wrong with it, and where."""
     tokens = list(_tokens(text))
-    where = [index for index, token in enumerate(tokens) if token.kind == "compare"]
-    if len(where) != 1:
-        if re.search(r"(?<![<>=!])=(?!=)", text):
-            raise ConstraintError(text.index("="), "write == for 'is equal to'")
-        start = tokens[where[1]].start if where else 0
+    compared = [token.start for token in tokens if token.kind == "compare"]
+    if len(compared) != 1:
+        start = compared[1] if compared else 0
         raise ConstraintError(start, f"one comparison per line; {_EXAMPLE}")
-    middle = where[0]
-    compare = tokens[middle]
-    end = Token("end", "", len(text))
-    left = _parsed_sum([*tokens[:middle], compare])
-    return Constraint(text, left, compare.text, _parsed_sum([*tokens[middle + 1 :], end]))
+    before = ""
+    for token in (*tokens, Token("end", "", len(text))):
+        if token.is_value and before == "value":
+            message = f"{token.text!r} where one of + - * / or a comparison is expected"
+            raise ConstraintError(token.start, message)
+        if not token.is_value and before != "value" and token.text not in ("+", "-"):
+            if token.kind == "sign":
+                message = f"{token.text!r} where a path or a number is expected"
+                raise ConstraintError(token.start, message)
+            message = f"a path or a number is missing here; {_EXAMPLE}"
+            raise ConstraintError(token.start, message)
+        before = "value" if token.is_value else token.kind
+    source = " " * len(text)
+    for token in tokens:  # each where it was, so that the tree says where it is
+        said = "x" if token.is_value else token.text
+        source = source[: token.start] + said + source[token.start + len(said) :]
+    tree = ast.parse(f"({source})", mode="eval").body
+    assert isinstance(tree, ast.Compare), "there are no other signs"
+    values = {token.start + 1: _value(token) for token in tokens if token.is_value}
+    return Constraint(text, tree, values)
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -149,32 +187,6 @@ def _tokens(text: str) -> Iterator[Token]:
         position = match.end()
 
 
-def _parsed_sum(tokens: list[Token]) -> _Sum:
-    """The sum that a list of tokens says; its last token stands behind the sum."""
-    products: list[tuple[str, _Product]] = []
-    factors: list[Factor] = []
-    sign, operation = "+", "*"
-    expects_value = True
-    for token in tokens[:-1]:
-        if expects_value and token.kind in ("quantity", "path"):
-            factors.append(Factor(operation, *_value(token), token.start))
-        elif expects_value and token.text in "+-" and not products and not factors:
-            sign = token.text
-            continue
-        elif not expects_value and token.text in "*/":
-            operation = token.text
-        elif not expects_value and token.text in "+-":
-            products.append((sign, tuple(factors)))
-            factors, sign, operation = [], token.text, "*"
-        else:
-            wanted = "a path or a number" if expects_value else "one of + - * / or a comparison"
-            raise ConstraintError(token.start, f"{token.text!r} where {wanted} is expected")
-        expects_value = not expects_value
-    if expects_value:
-        raise ConstraintError(tokens[-1].start, f"a path or a number is missing here; {_EXAMPLE}")
-    return (*products, (sign, tuple(factors)))
-
-
 def _value(token: Token) -> tuple[float | str, str]:
     """A path, or a number in SI and its dimension."""
     if token.kind == "path":
@@ -188,16 +200,6 @@ def _value(token: Token) -> tuple[float | str, str]:
     return units.parse(token.text, dimension), dimension
 
 
-def _powers(product: _Product, dimension_of: Callable[[str], str]) -> _Powers:
-    found: Counter[str] = Counter()
-    for factor in product:
-        path = factor.value
-        dimension = dimension_of(path) if isinstance(path, str) else factor.dimension
-        for unit, power in _POWERS[dimension].items():
-            found[unit] += power if factor.operation == "*" else -power
-    return {unit: power for unit, power in found.items() if power}
-
-
 def _noun(powers: _Powers) -> str:
     """What such a number is called, and how it is written."""
     if not powers:
@@ -206,16 +208,3 @@ def _noun(powers: _Powers) -> str:
         if powers == known:
             return f"{units.DIMENSIONS[name].noun} (such as {units.DIMENSIONS[name].example})"
     return "a number in " + " ".join(f"{unit}^{power}" for unit, power in powers.items())
-
-
-def _sum(terms: _Sum, lookup: Lookup) -> float:
-    total = 0.0
-    for sign, product in terms:
-        value = 1.0
-        for factor in product:
-            number = lookup(factor.value) if isinstance(factor.value, str) else factor.value
-            if factor.operation == "/" and number == 0:
-                raise ValueError("division by 0")
-            value = value / number if factor.operation == "/" else value * number
-        total += -value if sign == "-" else value
-    return total
