@@ -91,14 +91,16 @@ def _read(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
     unreadable = _unreadable(text, source)
     if unreadable:
         return None, [unreadable]
-    builder = _Builder(source)
+    from ruamel.yaml import YAML
+
+    builder = _Builder(YAML(typ="safe", pure=True).parse(text), source)
     try:
-        for event in _events(text):
-            if not builder.add(event):
-                break
+        return builder.document(), builder.faults
     except _UnreadableError as stop:
-        return None, [*builder.faults, stop.fault]
-    return builder.root, builder.faults
+        fault = stop.fault
+    except Exception as error:  # whatever the parser raises
+        fault = _worded(error, source)
+    return None, [*builder.faults, fault]
 
 
 def plain(node: Node) -> object:
@@ -149,50 +151,44 @@ _CONTROL: Final = re.compile(
 _DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*%")
 
 
+_OF_NODES: Final = ("ScalarEvent", "AliasEvent", "MappingStartEvent", "SequenceStartEvent")
+
+
 class _UnreadableError(Exception):
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
 
 
-@dataclass(slots=True)
-class _Frame:
-    """Collection that is being filled; `key` is that of the next value."""
-
-    node: SequenceNode | MappingNode
-    key: str | None = None
-    has_key: bool = False
-    broken: bool = False
-
-
 class _Builder:
     """Builder of the tree from parser events; collects faults and goes on where possible."""
 
-    def __init__(self, source: Source) -> None:
-        self.root: Node | None = None
+    def __init__(self, events: Iterator[Any], source: Source) -> None:
         self.faults: list[Fault] = []
+        self._events = events
         self._source = source
-        self._stack: list[_Frame] = []
         self._nodes = 0
 
-    def add(self, event: Any) -> bool:
-        """Take in one event; False where the document ends."""
-        if isinstance(event, Exception):
-            raise _UnreadableError(_worded(event, self._source))
-        name = type(event).__name__
-        if name == "DocumentStartEvent":
-            if self.root is not None:
+    def document(self) -> Node | None:
+        """The tree of the first document; None where there is none."""
+        root = None
+        for event in self._events:
+            name = type(event).__name__
+            if name == "DocumentStartEvent" and root is not None:
                 self._fault(self._mark(event), "one scenario per file: a second one begins here")
-            return self.root is None
-        if name in ("MappingEndEvent", "SequenceEndEvent"):
-            done = self._stack.pop()
-            mark = done.node.mark
-            self._attach(ScalarNode(mark, "", Unreadable()) if done.broken else done.node)
-        elif name in ("ScalarEvent", "AliasEvent", "MappingStartEvent", "SequenceStartEvent"):
-            self._node(name, event)
-        return True
+                break
+            if name in _OF_NODES:
+                nothing = Mark(self._source, 0, 0), NOTHING
+                root = self._node(event, 0, nothing)
+        return root
 
-    def _node(self, name: str, event: Any) -> None:
-        mark = self._mark(event)
+    def _node(
+        self, event: Any, depth: int, nothing: tuple[Mark, str] | None, *, key: bool = False
+    ) -> Node:
+        """The node that begins with an event; `nothing`: what is said of an empty one, and where.
+
+        `key`: it is one.
+        """
+        mark, name = self._mark(event), type(event).__name__
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise _UnreadableError(
@@ -200,21 +196,48 @@ class _Builder:
             )
         if name == "AliasEvent":
             self._fault(mark, f"aliases are not allowed: write out what *{event.anchor} stands for")
-            self._attach(ScalarNode(mark, "", Unreadable()))
-            return
+            return ScalarNode(mark, "", Unreadable())
         if event.anchor is not None:
             self._fault(mark, f"anchors are not allowed: leave out &{event.anchor}")
         if event.tag is not None:
             self._fault(mark, "tags are not allowed: leave out the word that begins with '!'")
         if name == "ScalarEvent":
-            self._attach(self._scalar(event, mark))
-            return
-        if len(self._stack) >= DEEPEST:
+            return self._scalar(event, mark, nothing, key=key)
+        if depth >= DEEPEST:
             raise _UnreadableError(Fault.at(mark, f"nested more than {DEEPEST} levels deep"))
-        node = MappingNode(mark) if name == "MappingStartEvent" else SequenceNode(mark)
-        self._stack.append(_Frame(node, broken=event.tag is not None))
+        read = self._mapping if name == "MappingStartEvent" else self._sequence
+        node = read(mark, depth + 1)
+        return ScalarNode(mark, "", Unreadable()) if event.tag is not None else node
 
-    def _scalar(self, event: Any, mark: Mark) -> ScalarNode:
+    def _sequence(self, mark: Mark, depth: int) -> SequenceNode:
+        node = SequenceNode(mark)
+        while type(event := next(self._events)).__name__ != "SequenceEndEvent":
+            at = self._mark(event)
+            dash = Mark(at.source, at.line, max(1, at.column - 1))
+            node.items.append(self._node(event, depth, (dash, "nothing follows this '-'")))
+        return node
+
+    def _mapping(self, mark: Mark, depth: int) -> MappingNode:
+        node = MappingNode(mark)
+        while type(event := next(self._events)).__name__ != "MappingEndEvent":
+            key = self._key(self._node(event, depth, None, key=True), node)
+            nothing = None
+            if key is not None:
+                word, colon, rest = key.partition(":")
+                nothing = (
+                    node.keys[key],
+                    f"a space is missing after the colon: write {quoted(f'{word}: {rest}')}"
+                    if colon and rest
+                    else f"{quoted(key)} has no value: write one, or leave the line out",
+                )
+            value = self._node(next(self._events), depth, nothing)
+            if key is not None:
+                node.values[key] = value
+        return node
+
+    def _scalar(
+        self, event: Any, mark: Mark, nothing: tuple[Mark, str] | None, *, key: bool
+    ) -> ScalarNode:
         text: str = event.value
         node = ScalarNode(mark, text, text)
         unseen = _unseen(text, quoted_text=event.style is not None)
@@ -223,52 +246,17 @@ class _Builder:
             node.value = Unreadable()
         elif event.tag is not None:
             node.value = Unreadable()
-        elif event.style is None and not self._awaits_key():
+        elif event.style is None and not key:
             try:
                 node.value = resolve(text)
             except ValueError as error:
                 self._fault(mark, str(error))
                 node.value = Unreadable()
-            if not text:
-                self._no_value(node)
+            if not text:  # which YAML reads as null
+                node.value = Unreadable()
+                if nothing is not None:
+                    self._fault(*nothing)
         return node
-
-    def _awaits_key(self) -> bool:
-        frame = self._stack[-1] if self._stack else None
-        return frame is not None and isinstance(frame.node, MappingNode) and not frame.has_key
-
-    def _no_value(self, node: ScalarNode) -> None:
-        """Report an empty value, which YAML reads as null."""
-        node.value = Unreadable()
-        if not self._stack:
-            self.faults.append(Fault(self._source, 0, 0, NOTHING))
-            return
-        frame = self._stack[-1]
-        if isinstance(frame.node, SequenceNode):
-            dash = Mark(node.mark.source, node.mark.line, max(1, node.mark.column - 1))
-            self._fault(dash, "nothing follows this '-'")
-        elif frame.key is not None:
-            word, colon, rest = frame.key.partition(":")
-            self._fault(
-                frame.node.keys.get(frame.key, node.mark),
-                f"a space is missing after the colon: write {quoted(f'{word}: {rest}')}"
-                if colon and rest
-                else f"{quoted(frame.key)} has no value: write one, or leave the line out",
-            )
-
-    def _attach(self, node: Node) -> None:
-        if not self._stack:
-            self.root = node
-            return
-        frame = self._stack[-1]
-        if isinstance(frame.node, SequenceNode):
-            frame.node.items.append(node)
-        elif frame.has_key:
-            if frame.key is not None:
-                frame.node.values[frame.key] = node
-            frame.key, frame.has_key = None, False
-        else:
-            frame.key, frame.has_key = self._key(node, frame.node), True
 
     def _key(self, node: Node, mapping: MappingNode) -> str | None:
         """The text of a key; None where its value has no place."""
@@ -295,16 +283,6 @@ class _Builder:
 
     def _fault(self, mark: Mark, message: str) -> None:
         self.faults.append(Fault.at(mark, message))
-
-
-def _events(text: str) -> Iterator[Any]:
-    """Events of the parser; any exception it raises is yielded as the last one."""
-    from ruamel.yaml import YAML
-
-    try:
-        yield from YAML(typ="safe", pure=True).parse(text)
-    except Exception as error:
-        yield error
 
 
 def _unreadable(text: str, source: Source) -> Fault | None:
