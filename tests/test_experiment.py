@@ -116,7 +116,7 @@ def test_a_sweep_gives_the_same_table_in_any_directory_and_number_of_processes(
     assert done[-1] == (8, 8)
     kept = varsim.sweep(said(), sets, most_replications=2, jobs=2, directory=tmp_path / "a")
     assert kept.sha256 == table.sha256
-    assert (tmp_path / "a" / "runs.sqlite").exists()
+    assert (tmp_path / "a" / "runs.jsonl").exists()
     again: list[tuple[int, int]] = []
     varsim.sweep(
         said(),

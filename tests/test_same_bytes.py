@@ -58,7 +58,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in files
-        if path.suffix != ".sqlite"
+        if path.suffix != ".jsonl"
     }
 
 

@@ -264,13 +264,4 @@ def test_interrupted_it_goes_on_from_there(file: Path, tmp_path: Path) -> None:
 
 
 def _kept(out: Path) -> bool:
-    import sqlite3
-
-    if not (out / STORE).exists():
-        return False
-    try:
-        with sqlite3.connect(f"file:{out / STORE}?mode=ro", uri=True) as base:
-            (count,) = base.execute("SELECT COUNT(*) FROM runs").fetchone()
-    except sqlite3.Error:
-        return False
-    return bool(count)
+    return (out / STORE).exists() and b"\n" in (out / STORE).read_bytes()

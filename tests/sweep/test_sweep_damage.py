@@ -1,7 +1,8 @@
 """Files of a sweep that cannot be read: set aside, told in a line, and their runs made again."""
 
+import random
 import shutil
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,10 @@ import varsim as package
 from tests.sweep.sweeping import SWEPT
 from varsim.cli import app as cli
 from varsim.study.sweep.case import Finished
-from varsim.study.sweep.runs_file import STORE
-from varsim.study.sweep.store import Store
+from varsim.study.sweep.store import STORE, Store
 
 RUNS = 40
-UNREADABLE = "runs.sqlite.unreadable"
+UNREADABLE = "runs.jsonl.unreadable"
 
 
 def varsim(*arguments: object) -> Result:
@@ -45,70 +45,69 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def cut(content: bytes) -> bytes:
-    return content[: len(content) // 2]
-
-
-def without_a_page(content: bytes) -> bytes:
-    return content[:4096] + bytes(4096) + content[8192:]
-
-
-def without_a_head(content: bytes) -> bytes:
-    return bytes(100) + content[100:]
-
-
 def garbled(content: bytes) -> bytes:
-    assert b'{"examples_per_s"' in content
-    return content.replace(b'{"examples_per_s"', b'\xff"examples_per_s"')
+    """One line of it is none any more."""
+    return content.replace(b'"examples_per_s": 0.25', b'"examples_per_s": 0.35')
+
+
+def of_another_version(content: bytes) -> bytes:
+    return content.replace(b'"check": ', b'"check": 1')
 
 
 def of_somebody_else(_: bytes) -> bytes:
     return b"mine"
 
 
-@pytest.mark.parametrize("harm", [cut, without_a_page, without_a_head, garbled, of_somebody_else])
-def test_what_cannot_be_read_is_set_aside(kept: Path, tmp_path: Path, harm: object) -> None:
-    assert callable(harm)
+@pytest.mark.parametrize(
+    ("harm", "left"), [(garbled, RUNS - 1), (of_another_version, 0), (of_somebody_else, 0)]
+)
+def test_what_cannot_be_read_is_set_aside(
+    kept: Path, tmp_path: Path, harm: Callable[[bytes], bytes], left: int
+) -> None:
     content = harm((kept / STORE).read_bytes())
     (tmp_path / STORE).write_bytes(content)
     (tmp_path / UNREADABLE).write_text("of an earlier time")
     with Store(tmp_path) as store:
         assert store.aside == tmp_path / f"{UNREADABLE}2"
-        assert store.count() == 0
+        assert store.count() == left
         assert store.told("made again") == (
-            f"the runs in {tmp_path / STORE} cannot be read (damaged, or of another version) and "
+            f"runs in {tmp_path / STORE} cannot be read (damaged, or of another version) and "
             f"are made again; the file is kept as {UNREADABLE}2"
         )
         store.add([a_run(1)])
     assert (tmp_path / f"{UNREADABLE}2").read_bytes() == content
     with Store(tmp_path) as store:
-        assert (store.aside, store.count()) == (None, 1)
+        assert (store.aside, store.count()) == (None, max(1, RUNS * (left > 0)))
 
 
-@pytest.mark.parametrize("version", [0, 77])
-def test_runs_of_another_version_are_set_aside(kept: Path, tmp_path: Path, version: int) -> None:
-    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    with sqlite3.connect(tmp_path / STORE) as base:
-        base.execute(f"PRAGMA user_version = {version}")
-    base.close()
-    with Store(tmp_path) as store:
-        assert store.count() == 0
-        store.add([a_run(1)])
-    assert {path.name for path in tmp_path.iterdir()} == {STORE, UNREADABLE}
-
-
-def test_a_file_that_another_program_holds_is_not_set_aside(
-    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_every_flipped_byte_loses_the_line_it_is_in_and_no_other(
+    kept: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr("varsim.study.sweep.store._PATIENCE", 0.0)
-    holder = sqlite3.connect(tmp_path / STORE, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(OSError, match=r"runs\.sqlite: database is locked"), Store(tmp_path):
-        pass
-    holder.close()
-    with Store(tmp_path) as store:
-        assert (store.aside, store.count()) == (None, RUNS)
+    content = (kept / STORE).read_bytes()
+    chance = random.Random(3)
+    for number, place in enumerate(chance.sample(range(len(content)), 50)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        flipped = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        (folder / STORE).write_bytes(flipped)
+        with Store(folder) as store:
+            both = content[place : place + 1] == b"\n" and place + 1 < len(content)
+            assert store.count() == RUNS - 1 - both
+            assert set(map(str, store.runs())) < {str(a_run(run)) for run in range(RUNS)}
+
+
+def test_a_line_that_was_cut_off_is_lost_without_a_word(kept: Path, tmp_path: Path) -> None:
+    """As a process that is killed while it writes leaves it."""
+    content = (kept / STORE).read_bytes()
+    ends = [place for place, byte in enumerate(content) if byte == ord("\n")]
+    for cut in (5, ends[0], ends[3] + 1, ends[3] + 2, len(content) - 1):
+        (tmp_path / STORE).write_bytes(content[:cut])
+        with Store(tmp_path) as store:
+            whole = sum(end < cut for end in ends)
+            assert (store.aside, store.count()) == (None, whole)
+            store.add([a_run(RUNS)])
+        with Store(tmp_path) as store:
+            assert (store.aside, store.count()) == (None, whole + 1)
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "interrupted"])
@@ -122,11 +121,12 @@ def test_a_sweep_makes_unreadable_runs_again_and_says_so(
         for path in out.iterdir():
             if path.name not in (STORE, "sweep.yaml"):
                 path.unlink()
-    (out / STORE).write_bytes(cut((out / STORE).read_bytes()))
+    content = (out / STORE).read_bytes()
+    (out / STORE).write_bytes(content.replace(b'"replication": 0', b'"replication": 7'))
     again = varsim("sweep", swept / "tiny.yaml", "--out", out)
     assert again.exit_code == 0, again.stderr
     assert (
-        f"varsim: the runs in {out / STORE} cannot be read (damaged, or of another version) and "
+        f"varsim: runs in {out / STORE} cannot be read (damaged, or of another version) and "
         f"are made again; the file is kept as {UNREADABLE}\n"
     ) in again.stderr
     assert (out / "results.csv").read_bytes() == expected
@@ -141,7 +141,7 @@ def test_in_python_it_is_a_warning(swept: Path, tmp_path: Path) -> None:
 
 def test_a_store_that_was_not_begun_is_one(swept: Path, tmp_path: Path) -> None:
     """As a machine that loses its power, or a process that is killed, may leave it."""
-    for name in (STORE, f"{STORE}-journal", "sweep.yaml"):
+    for name in (STORE, "sweep.yaml"):
         (tmp_path / name).touch()
     done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
     assert done.exit_code == 0, done.stderr
@@ -157,15 +157,11 @@ def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_pat
     assert "are left alone" in done.stderr
 
 
-def test_a_database_of_somebody_else_is_left_alone(swept: Path, tmp_path: Path) -> None:
-    theirs = sqlite3.connect(tmp_path / STORE)
-    theirs.execute("CREATE TABLE accounts (name TEXT)")
-    theirs.commit()
-    theirs.close()
-    before = (tmp_path / STORE).read_bytes()
+def test_a_file_of_somebody_else_is_left_alone(swept: Path, tmp_path: Path) -> None:
+    (tmp_path / STORE).write_text('{"account": 3}\n')
     done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
     assert (done.exit_code, "are left alone" in done.stderr) == (2, True)
     done = varsim("merge", swept / "tiny.yaml", tmp_path, "--out", tmp_path / "merged")
     assert (done.exit_code, "holds no runs of a sweep" in done.stderr) == (2, True)
-    assert (tmp_path / STORE).read_bytes() == before
+    assert (tmp_path / STORE).read_text() == '{"account": 3}\n'
     assert [path.name for path in tmp_path.iterdir()] == [STORE]

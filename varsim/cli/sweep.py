@@ -182,7 +182,7 @@ def merge(
     options.check_all(all_rows, format)
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.runs_file import STORE, is_runs_file
+    from varsim.study.sweep.store import STORE, is_runs_file
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.study.sweep.runs_file import STORE, is_runs_file
+from varsim.study.sweep.store import STORE, is_runs_file
 
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
@@ -67,11 +67,11 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
         "cost step crossover",
     ),
     "sweep": _with_plots(
-        "report.html sweep.yaml results.json results.csv runs.sqlite runs.sqlite-journal",
+        "report.html sweep.yaml results.json results.csv runs.jsonl",
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),
     "plan": _with_plots(
-        "report.html plan.yaml plan.json plan.md cells.csv runs.sqlite runs.sqlite-journal",
+        "report.html plan.yaml plan.json plan.md cells.csv runs.jsonl",
         "pareto",
     ),
     "why": _with_plots("why.html why.md why.json", "why"),

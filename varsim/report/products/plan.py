@@ -35,7 +35,7 @@ FILES: Final = {
     "plan.json": "the same and more, as data",
     "cells.csv": "every cell that was run: its place, objective, cost, examples/s, and what is "
     "certain of each target",
-    "runs.sqlite": "every run, kept as it ended",
+    "runs.jsonl": "every run, kept as it ended, a line each",
 }
 
 

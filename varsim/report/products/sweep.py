@@ -32,7 +32,7 @@ _FILES: Final = {
     "results.csv": "the table, all digits, units in the names of the columns",
     "results.json": "the same, with what each column means, seed and versions",
     "sweep.yaml": "the sweep as it was run, with all changes of the command line",
-    "runs.sqlite": "every run, kept as it ended",
+    "runs.jsonl": "every run, kept as it ended, a line each",
 }
 
 

@@ -1,38 +1,27 @@
-"""Where runs are kept as they end: an SQLite file beside the results."""
+"""Where runs are kept as they end: a file of JSON lines beside the results, one for each run."""
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+from zlib import crc32
 
-from varsim.study.sweep.case import Finished
-from varsim.study.sweep.runs_file import STORE, TABLE
+if TYPE_CHECKING:
+    from varsim.study.sweep.case import Finished
 
-_VERSION: Final = 3
-_ROWS: Final = "SELECT key, replication, seconds, measured, failure, trace FROM runs"
-_BESIDE: Final = ("", "-journal", "-wal", "-shm")  # the last two: of earlier versions
-_PATIENCE: Final = 60.0  # seconds to wait while another program reads the file
-# Errors that say nothing about whether the file is whole.
-_OF_THE_SYSTEM: Final = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-}
+STORE: Final = "runs.jsonl"
+_MARK: Final = b'{"key": "'  # so each line begins
+_CHECK: Final = b', "check": '  # and so it ends: with this and a checksum of what is before
+_VERSION: Final = b"4"  # part of what is checked: lines of other versions are none
 
 
 class Store:
     """The runs of a sweep, kept in a directory; a context, in which nobody else may write there.
 
-    A file that cannot be read, or is of another version, is set `aside` under another name, and a
-    new one is begun. What cannot be written is an OSError that names the file.
+    Where lines are damaged, or of another version, the file is set `aside` under another name, and
+    a new one is begun with the others. What cannot be written is an OSError that names the file.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,7 +30,7 @@ class Store:
         self._directory = directory
         self._made: list[Path] = []
         self._lock = -1
-        self._base: sqlite3.Connection | None = None
+        self._runs: dict[tuple[str, int], Finished] = {}
 
     def __enter__(self) -> Self:
         above = [path for path in self._directory.parents if not path.exists()]
@@ -49,19 +38,13 @@ class Store:
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
             self._take_lock()
-            with _as_os_error(self.path):
-                self._open()
+            self._open()
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._base is not None:
-            with suppress(sqlite3.Error, OSError), closing(self._base):
-                if self.path.stat().st_size == 0 or self.count() == 0:
-                    self.path.unlink()
-            self._base = None
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -69,33 +52,31 @@ class Store:
             with suppress(OSError):  # not empty: it stays
                 path.rmdir()
 
-    def add(self, runs: Iterable[Finished]) -> None:
-        """Keep some runs, all of them or none."""
-        rows = ((*run[:3], json.dumps(run.measured), run.failure, run.trace) for run in runs)
-        with _as_os_error(self.path), self._connected() as base:
-            base.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", rows)
+    def add(self, runs: Iterable["Finished"]) -> None:
+        """Keep some runs."""
+        added = {run[:2]: run for run in runs}
+        try:
+            with self.path.open("ab") as file:
+                file.write(b"".join(map(_line, added.values())))
+        except OSError as error:
+            raise OSError(f"cannot write {self.path}: {error.strerror}") from error
+        self._runs |= added
 
-    def runs(self) -> Iterator[Finished]:
+    def runs(self) -> Iterator["Finished"]:
         """All runs that are kept."""
-        with _as_os_error(self.path):
-            yield from _runs_in(self._connected())
+        yield from list(self._runs.values())
 
     def count(self) -> int:
         """How many runs are kept."""
-        (count,) = self._connected().execute("SELECT COUNT(*) FROM runs").fetchone()
-        return int(count)
+        return len(self._runs)
 
     def told(self, then: str) -> str:
         """What became of a file that was set aside: its runs are made again, or what `then` is."""
         assert self.aside is not None
         return (
-            f"the runs in {self.path} cannot be read (damaged, or of another version) and are "
-            f"{then}; the file is kept as {self.aside.name}"
+            f"runs in {self.path} cannot be read (damaged, or of another version) and are {then}; "
+            f"the file is kept as {self.aside.name}"
         )
-
-    def _connected(self) -> sqlite3.Connection:
-        assert self._base is not None, "a store is used inside 'with'"
-        return self._base
 
     def _take_lock(self) -> None:
         """Be the only one who writes here; the lock goes with the process, however that ends.
@@ -104,7 +85,7 @@ class Store:
         """
         try:
             import fcntl
-        except ImportError:  # not on this system: SQLite still keeps the file whole
+        except ImportError:  # not on this system
             return
         self._lock = os.open(self._directory, os.O_RDONLY)
         try:
@@ -115,52 +96,42 @@ class Store:
             return
 
     def _open(self) -> None:
-        begun = self.path.exists() and self.path.stat().st_size > 0
-        if begun and not _is_whole(self.path):
-            self._put_aside()
-            begun = False
-        self._base = sqlite3.connect(self.path, timeout=_PATIENCE)
-        if not begun:
-            self._base.executescript(f"BEGIN; {TABLE}; PRAGMA user_version = {_VERSION}; COMMIT")
-
-    def _put_aside(self) -> None:
-        names = (f"{STORE}.unreadable{number}" for number in ("", *range(2, 1_000_000)))
-        self.aside = next(
-            path
-            for path in map(self._directory.joinpath, names)
-            if not (path.exists() or path.is_symlink())
-        )
-        for suffix in _BESIDE:
-            with suppress(FileNotFoundError):
-                self.path.with_name(f"{STORE}{suffix}").rename(f"{self.aside}{suffix}")
+        content = self.path.read_bytes() if self.path.exists() else b""
+        *lines, torn = content.split(b"\n")
+        found = list(map(_read, lines))
+        self._runs = {run[:2]: run for run in found if run is not None}
+        foreign = bool(torn) and not lines and not _MARK.startswith(torn[: len(_MARK)])
+        if None in found or foreign:
+            names = (f"{STORE}.unreadable{number}" for number in ("", *range(2, 1_000_000)))
+            aside = (path for path in map(self._directory.joinpath, names) if not _is_there(path))
+            self.aside = self.path.rename(next(aside))
+            self.add(self._runs.values())
+        elif torn:  # whoever wrote it was killed meanwhile
+            os.truncate(self.path, len(content) - len(torn))
 
 
-def _runs_in(base: sqlite3.Connection) -> Iterator[Finished]:
-    for key, replication, seconds, measured, failure, trace in base.execute(_ROWS):
-        yield Finished(key, replication, seconds, json.loads(measured), failure, trace)
+def _is_there(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a file is a store of this version that can be read from beginning to end."""
-    try:
-        with closing(sqlite3.connect(path, timeout=_PATIENCE)) as base:
-            if base.execute("PRAGMA user_version").fetchone() != (_VERSION,):
-                return False
-            for _ in _runs_in(base):
-                pass
-            return base.execute("PRAGMA quick_check").fetchall() == [("ok",)]
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_SYSTEM:
-            raise
+def is_runs_file(path: Path) -> bool:
+    """Whether a file is one of the runs of a sweep or plan."""
+    if not path.is_file():
         return False
-    except ValueError:
-        return False
+    with path.open("rb") as file:
+        return file.read(len(_MARK)) == _MARK
 
 
-@contextmanager
-def _as_os_error(path: Path) -> Iterator[None]:
-    """What SQLite says of a file, as the system would: it names the file, and ends the command."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise OSError(f"cannot write {path}: {error}") from error
+def _line(run: "Finished") -> bytes:
+    said = json.dumps(run._asdict()).encode()[:-1]
+    return said + _CHECK + str(crc32(_VERSION + said)).encode() + b"}\n"
+
+
+def _read(line: bytes) -> "Finished | None":
+    """The run of a line; None where it is not as it was written."""
+    from varsim.study.sweep.case import Finished
+
+    said, _, check = line.rpartition(_CHECK)
+    if check != str(crc32(_VERSION + said)).encode() + b"}":
+        return None
+    return Finished(**json.loads(said + b"}"))
