@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.handmade import SECOND, a_scenario, a_trace
+from tests.handmade import a_scenario, a_trace
 from varsim.cluster.rows import Rows
-from varsim.cluster.trace import Phase
 from varsim.report.files.chrome_trace import chrome_trace
 from varsim.study.result import Result
 
@@ -50,40 +49,6 @@ def test_arrows_lead_from_a_read_to_the_version_that_it_became_part_of() -> None
     assert {"iteration": 1, "outcome": "pending"} in computed
 
 
-def test_counters_tell_who_uses_the_network_and_where_gradients_are() -> None:
-    result = Result(a_scenario(), [a_trace()], [])
-    events = events_of(chrome_trace(result)[0])
-    assert on_links(events) == {
-        **{2: (1, 0, 0), 3: (0, 1, 0), 4: (1, 0, 0), 5: (0, 1, 0), 6: (1, 0, 0), 7: (0, 1, 0)},
-        **{8: (0, 0, 0), 9: (1, 0, 0), 10: (0, 0, 0)},
-    }
-    gradients = [event for event in events if event["name"] == "gradients"]
-    assert gradients[0]["args"] == {"on their way": 1, "arrived": 0}
-    assert gradients[-1]["args"] == {"on their way": 0, "arrived": 0}
-
-
-def on_links(events: list[dict[str, Any]]) -> dict[float, tuple[int, int, int]]:
-    """How many workers send, receive and wait, from each change on (s)."""
-    return {
-        float(event["ts"]) / 1e6: tuple(event["args"].values())
-        for event in events
-        if event["name"] == "workers on links"
-    }
-
-
-def test_who_shares_a_link_uses_it_and_who_computes_may_send() -> None:
-    spans = a_trace().spans
-    spans[4, 1] = Phase.QUEUE  # worker 0 from 4 s, before it reads: on a fair link that is reading
-    assert spans[4].tolist() == [1, Phase.QUEUE, 4 * SECOND, 5 * SECOND, 0]
-    fair = on_links(events_of(chrome_trace(Result(a_scenario(), [a_trace(spans=spans)], []))[0]))
-    assert fair[4] == (0, 1, 0)
-    sends = Rows.of(np.array([(1, Phase.WRITE, SECOND, 3 * SECOND, 0)]))
-    trace = replace(a_trace(), send_rows=sends)
-    found = on_links(events_of(chrome_trace(Result(a_scenario(), [trace], []))[0]))
-    assert [moment for moment, (sending, _, _) in found.items() if sending] == [1]
-    assert found[3] == (0, 1, 0)
-
-
 def test_the_slices_of_a_track_are_exact_and_follow_each_other() -> None:
     spans = a_trace().spans
     spans[:, 2:4] += np.where(spans[:, 2:4] == 2_000_000_000, 1, 0)  # 1 ns later
@@ -100,21 +65,6 @@ def test_the_slices_of_a_track_are_exact_and_follow_each_other() -> None:
         assert all(end == start for (_, end), (start, _) in pairwise(slices))
     write = next(event for event in events if event["name"] == "write")
     assert (write["ts"], write["dur"]) == ("2000000.001", "999999.999")
-
-
-ONE = """
-name: one
-seed: 1
-cluster:
-  workers: 1
-  compute: {kind: constant, value: 100 ms}
-  parameter_servers: 1
-  overheads: {push: 4 ms}
-  network: {kind: star, bandwidth: 1 GB/s, latency: 0 s}
-workload: {problem: {kind: timing, size: 50 MB}, batch_size: 1}
-strategies: [{kind: none}]
-stop: {global_steps: 2}
-"""
 
 
 def test_a_trace_beyond_the_cap_keeps_a_fair_share() -> None:

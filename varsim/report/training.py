@@ -11,7 +11,7 @@ FILES: Final = {
     "links.csv": "one row per link: what it carried, and as what share of what it could",
     "evaluations.csv": "loss and accuracy, each time they were measured",
     "scenario.yaml": "the scenario, defaults written out",
-    "trace.json.gz": "all workers' time and the load of links, to look at in ui.perfetto.dev",
+    "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
 }
 
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}

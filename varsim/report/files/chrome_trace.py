@@ -5,15 +5,14 @@ would share its track with the process, so worker r is thread r + 1. After these
 a slice for each of its versions, an instant for each update. What workers send beside their
 computation has a track of its own below each worker's. An arrow (a flow, which joins the
 slices that hold its ends) leads each gradient from the read of its worker by its computation to
-the version that it is part of. Counters: the loss, how many workers send, receive, or wait for
-their turn on a link or at a server, and where gradients are.
+the version that it is part of. The loss is a counter.
 """
 
 import gzip
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -41,15 +40,7 @@ _FLOW = (
     ',\n{"ph":"%s","bp":"e","cat":"gradient","name":"gradient","id":"%d.%d",'
     '"pid":%d,"tid":%d,"ts":%d.%03d}'
 )
-_LINKS = (
-    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"workers on links",'
-    '"args":{"sending":%d,"receiving":%d,"waiting":%d}}'
-)
-_GRADIENTS = (
-    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"gradients","args":{"on their way":%d,"arrived":%d}}'
-)
 _ROW = {name: index for index, name in enumerate(GradientRow._fields)}
-_OF_LINKS = (Phase.WRITE, Phase.READ, Phase.QUEUE)
 
 
 def chrome_trace(
@@ -74,16 +65,12 @@ def chrome_trace(
         every = zip(traces, kept, sends, known, steps, strict=True)
         for process, (trace, count, sent, some, first) in enumerate(every, start=1):
             gradients = trace.gradient_rows.least(_ROW["read"], some)
-            (strategy,) = (one for one in result.scenario.strategies if one.label == trace.strategy)
-            shares = result.scenario.cluster_of(strategy).network.sharing == "fair"
             file.write(_names(trace, process).encode())
             for texts in (
                 _spans(trace, process, count, gradients),
                 _sends(trace, process, sent),
-                _links(trace, process, count, sent, shares=shares),
                 _versions(trace, process, first),
                 _arrows(trace, process, gradients, first),
-                _progress(process, gradients),
             ):
                 for text in texts:
                     file.write(text.encode())
@@ -148,22 +135,6 @@ def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64])
     yield from filled(_SPAN, columns)
 
 
-def _links(trace: Trace, process: int, count: int, sent: int, *, shares: bool) -> Iterator[str]:
-    """How many workers send, receive, and wait for their turn; who shares a link uses it."""
-    spans, sends = trace.span_rows.least(START, count), trace.send_rows.least(START, sent)
-    rows = spans[np.lexsort((spans[:, START], spans[:, _WORKER]))]
-    use = rows[:, _PHASE].copy()
-    if shares:  # what was in its way comes before the stretch that it takes alone
-        same = rows[1:, _WORKER] == rows[:-1, _WORKER]
-        sharing = np.flatnonzero((use[:-1] == Phase.QUEUE) & same)
-        use[sharing] = use[sharing + 1]
-    alone = ~np.isin(use, sends[:, _PHASE])  # else all of it is among the sends
-    used = np.concatenate([np.column_stack([use, rows[:, 2:4]])[alone], sends[:, 1:4]])
-    kinds = [used[used[:, 0] == kind] for kind in _OF_LINKS]
-    moments, busy = _counted([(one[:, 1], one[:, 2]) for one in kinds])
-    yield from filled(_LINKS, [np.full(len(moments), process), *_micro(moments), *busy])
-
-
 def _sends(trace: Trace, process: int, count: int) -> Iterator[str]:
     """The first `count` of what is sent beside computation."""
     worker, phase, start, end, iteration = trace.send_rows.least(START, count).T
@@ -221,29 +192,6 @@ def _arrows(
     ):
         signs = [sign] * len(rows)
         yield from filled(_FLOW, [signs, own, numbers, own, track, *_micro(rows[:, _ROW[column]])])
-
-
-def _progress(process: int, gradients: NDArray[np.int64]) -> Iterator[str]:
-    """How many gradients are on their way, and how many have arrived and are not yet applied."""
-    computed, arrived, ended = (
-        gradients[:, _ROW[name]] for name in ("computed", "arrived", "applied")
-    )
-    sent, there = arrived >= 0, (arrived >= 0) & (ended >= 0)
-    moments, counts = _counted([(computed[sent], arrived[sent]), (arrived[there], ended[there])])
-    yield from filled(_GRADIENTS, [np.full(len(moments), process), *_micro(moments), *counts])
-
-
-def _counted(
-    kinds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
-) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-    """All moments at which something begins or ends, and how much of each kind there is then."""
-    moments = np.unique(np.concatenate([np.concatenate(pair) for pair in kinds]))
-    counts = [
-        np.searchsorted(np.sort(begun), moments, "right")
-        - np.searchsorted(np.sort(ended), moments, "right")
-        for begun, ended in kinds
-    ]
-    return moments, counts
 
 
 def _micro(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
