@@ -11,9 +11,10 @@ import pytest
 from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from tests.seams import LinkRow, Trace, load_text
 from varsim import Result
-from varsim.report import sheet, training
+from varsim.report import sheet
 from varsim.report.files.save import save
 from varsim.report.parts import MOST_LINKS
+from varsim.report.products import details
 from varsim.report.wording import shown, unheld
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
@@ -150,13 +151,13 @@ class TestPage:
 
     def test_explains_every_file_of_a_run(self, tmp_path: Path) -> None:
         save(a_result(), tmp_path / "run")
-        assert {path.name for path in (tmp_path / "run").iterdir()} == set(training.FILES)
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(details.FILES)
 
 
 class TestDetails:
     def test_numbers_are_those_of_the_summary_that_exist(self) -> None:
         result = a_result()
-        every, _ = result.report.details
+        every, _ = result.report.appendix
         known = result.summary.dropna(subset=["mean"])
         assert set(every.rows) == set(known["metric"])
         (column,) = every.columns
@@ -169,7 +170,7 @@ class TestDetails:
         # 250 and 500 bytes over 100 bytes/s in 10 s; b has another link.
         other = a_trace("b").links[0]._replace(name="ps 0 up", bandwidth=200.0)
         slow = result_of([a_trace("a"), _with_links(a_trace("b"), [other])])
-        _, links = slow.report.details
+        _, links = slow.report.appendix
         assert links.rows == ("worker 0 down", "worker 0 up", "ps 0 up")
         cells = [[unheld(shown(cell)) for cell in column.cells] for column in links.columns]
         assert cells == [["50 %", "25 %", "-"], ["-", "-", "12.5 %"]]
@@ -177,16 +178,16 @@ class TestDetails:
     def test_of_many_links_the_busiest_are_listed_and_the_rest_counted(self) -> None:
         link = a_trace().links[0]
         many = [link._replace(name=f"link {n}", moved=float(n)) for n in range(1_000)]
-        _, table = result_of([_with_links(a_trace(), many)]).report.details
+        _, table = result_of([_with_links(a_trace(), many)]).report.appendix
         assert table.rows[0] == "link 999"
         assert len(table.rows) == MOST_LINKS
         assert table.corner.endswith("20 of 1000")
         server = link._replace(name="ps 0..7 up", moved=0.5)
-        _, table = result_of([_with_links(a_trace(), [*many, server])]).report.details
+        _, table = result_of([_with_links(a_trace(), [*many, server])]).report.appendix
         assert table.rows[-2:] == ("link 981", "ps 0..7 up")
 
     def test_a_run_without_links_has_no_such_table(self) -> None:
-        assert len(result_of([_with_links(a_trace(), [])]).report.details) == 1
+        assert len(result_of([_with_links(a_trace(), [])]).report.appendix) == 1
 
 
 def _with_links(trace: Trace, links: list[LinkRow]) -> Trace:

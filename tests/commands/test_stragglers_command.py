@@ -39,7 +39,6 @@ def test_all_numbers_as_json_and_a_map(tmp_path: Path) -> None:
     )
     assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
         "heat_map.png",
-        "heat_map.svg",
         "stragglers.json",
     ]
 

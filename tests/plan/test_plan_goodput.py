@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.plan.planning import BASE, plan_of, question, searched
-from varsim.report.report import Table
 from varsim.report.told import Note, Number
 from varsim.study.plan.cell import Cell
 from varsim.study.plan.findings import unpriced
@@ -73,13 +72,10 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
     assert math.isnan(float(str(second[place])))
     document = told.facts()
     assert document["answer"]["checkpoint_interval_s"]["mean"] == every
-    (pages,) = (
-        one
-        for one in told.shown_on_page().blocks
-        if isinstance(one, Table) and one.label == "All cells"
-    )
-    assert "optimal interval" in pages.columns
-    assert pages.axes == ("cost per hour", "goodput >= 70 %")
+    (every,), (chart,) = told.appendix, told.charts
+    assert "optimal interval" in [one.head for one in every.columns]
+    assert (chart.x, chart.y, chart.target) == (*("cost per hour (USD/h)", "goodput >= 70 %", 70),)
+    assert len(chart.data["best"]) == len(every.rows)
 
 
 def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:

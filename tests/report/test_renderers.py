@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from varsim.report import page
-from varsim.report.files.claim import FACTS
-from varsim.report.files.keeping import put_report
 from varsim.report.plots.plot import Plot
 from varsim.report.render import csv_text, markdown, render
 from varsim.report.report import (
@@ -178,27 +176,3 @@ class TestFiles:
         held = [cell.replace(" ", "\u00a0") for cell in cells[:4]]
         found = (tmp_path / "why.html").read_text(encoding="utf-8")
         assert re.findall("<td>([^<]+)</td>", found) == [*held, cells[4]]
-
-    def test_figures_that_it_no_longer_has_go(self, tmp_path: Path) -> None:
-        put_report(report(Figure(PLOT, "said"), facts=dict), tmp_path)
-        (tmp_path / "mine.png").touch()
-        there = {"heat_map.png", "heat_map.svg", "mine.png", FACTS["stragglers"]}
-        facts = '{"made_by": "varsim", "kind": "stragglers"}'
-        (tmp_path / FACTS["stragglers"]).write_text(facts)
-        assert {path.name for path in tmp_path.iterdir()} == there
-        put_report(report(facts=dict), tmp_path)
-        left = {path.name for path in tmp_path.iterdir()}
-        assert {"mine.png", FACTS["stragglers"]} <= left
-        assert not any(name.startswith("heat_map") for name in left)
-
-    def test_an_error_leaves_what_was_there(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def full(report: Report, directory: Path, beside: Path) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(page, "write", full)
-        with pytest.raises(OSError, match="No space left") as caught:
-            put_report(report(), tmp_path)
-        assert caught.value.filename == str(tmp_path)
-        assert list(tmp_path.iterdir()) == []

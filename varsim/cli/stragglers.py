@@ -67,4 +67,4 @@ def stragglers(
         from varsim.report.files.keeping import put_report
 
         put_report(told, out)
-        complain(f"written: {out / 'stragglers.json'}, heat_map.png, heat_map.svg")
+        complain(f"written: {out / 'stragglers.json'}, heat_map.png")

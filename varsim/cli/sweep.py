@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
@@ -282,12 +281,11 @@ def _conclude(
     """Write and print what came of it."""
     from varsim.report.files.keeping import FORMS, put_report
     from varsim.report.files.sweep import SCENARIO
-    from varsim.report.sweep import page
 
     table = experiment.table(books)
     asked = question(directory / SCENARIO, whole=True)
     told = replace(table.report, question=asked)
-    put_report(told if plots else replace(told, page=partial(page, table, plots=False)), directory)
+    put_report(told if plots else replace(told, plots=tuple), directory)
     results = ", ".join(str(directory / name) for name in FORMS["sweep"])
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]
     show(told, format, [*closing, f"report: {directory / 'report.html'}"], every=all_rows)

@@ -50,8 +50,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     if other:
         complain(f"varsim: {other}")
     closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
-    # All numbers of a run are on its page and in summary.csv.
-    show(replace(told, details=()), settings.format, closing, every=settings.all_rows)
+    show(told, settings.format, closing, every=settings.all_rows)
     if result.deadlock is not None:
         raise result.deadlock
     if not all(judgement.met for judgement in result.judgements):

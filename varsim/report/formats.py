@@ -25,15 +25,12 @@ def render(report: Report, format: Format, *, every: bool = False) -> str:
 
 
 def markdown(report: Report) -> str:
-    """The report as Markdown, with every column of its table and all details.
-
-    But for those of a run: its page and summary.csv have them.
-    """
+    """The report as Markdown, with every column of its table and all details."""
     parts = [
         "\n".join(inert(line(note)) for note in report.headline),
         _grid(report.table),
         "\n".join(f"- {inert(coded(note))}" for note in report.notes),
-        *map(_grid, () if report.kind == "training" else report.details),
+        *map(_grid, report.details),
     ]
     return unheld("\n\n".join(part for part in parts if part) + "\n")
 

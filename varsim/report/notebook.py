@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.inert import visible
-from varsim.report.page import PAGES, player
-from varsim.report.report import Block, Figure, Media, Report, Table, Text
+from varsim.report.page import PAGES
+from varsim.report.report import Block, Media, Report, Table, Text
+from varsim.report.sheet import player
 from varsim.report.told import Chart
 from varsim.report.told import Report as Told
 from varsim.scenario.fault import known
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
+
+    from varsim.report.plots.plot import Plot
 
 
 _WIDTH: Final = 100  # characters
@@ -33,15 +36,14 @@ class Gallery:
     """
 
     def __init__(self, report: Told | Report) -> None:
-        self._figures: dict[str, Callable[[], tuple[Picture, list[Axes]]]] = {}
-        if isinstance(report, Told) and report.page is None:
-            charts = report.drawn()
-            self._figures = {
-                name: partial(_chart, views, report.families) for name, views in charts.items()
-            }
-        else:
-            old = report.shown_on_page() if isinstance(report, Told) else report
-            self._figures = {one.plot.name: partial(_plot, one) for one in old.figures}
+        charts = report.drawn() if isinstance(report, Told) else {}
+        self._figures: dict[str, Callable[[], tuple[Picture, list[Axes]]]] = {
+            name: partial(_chart, views, report.families)
+            for name, views in charts.items()
+            if isinstance(report, Told)
+        }
+        if plots := report.plots():
+            self._figures = {plot.name: partial(_plot, plot, of) for plot, of in plots}
 
     def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
         try:
@@ -63,10 +65,10 @@ def _chart(views: list[Chart], families: Mapping[str, str]) -> "tuple[Picture, l
     return drawn(views, families)
 
 
-def _plot(one: Figure) -> "tuple[Picture, list[Axes]]":
+def _plot(plot: "Plot[Any]", subject: Any) -> "tuple[Picture, list[Axes]]":
     from varsim.report.plots.plot import drawn
 
-    return drawn(one.plot, one.subject)
+    return drawn(plot, subject)
 
 
 def _drawn(name: str, figure: "Picture", axes: "list[Axes]") -> "Axes | list[Axes]":
@@ -108,7 +110,7 @@ def timeline(report: Told | Report) -> Timeline:
     """The timeline of a report; ValueError if it has none."""
     if not isinstance(report, Told) or report.played is None:
         raise ValueError(f"a result of {report.kind} has no timeline of workers")
-    return Timeline(player(report.name, report.played(), report.families))
+    return Timeline(player(report))
 
 
 def printed(report: Report) -> str:

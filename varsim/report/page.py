@@ -78,17 +78,6 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
 
 
-def player(title: str, played: dict[str, Any], families: Mapping[str, str]) -> str:
-    """A timeline as a page of its own."""
-    content = {
-        "title": title,
-        "played": json_text(played),
-        "scripts": scripts(),
-        **_colors(families),
-    }
-    return rendered("player.html.j2", content)
-
-
 def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:
     """The report as HTML; figures as drawn, by name; `files` lie beside the page."""
     content = {

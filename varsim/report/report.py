@@ -171,6 +171,12 @@ class Report:
     facts: Callable[[], dict[str, Any]] = dict
     data: Data = NO_DATA
 
+    played = None  # it has no timeline
+
+    def plots(self) -> "list[tuple[Plot[Any], Any]]":
+        """Those of its figures."""
+        return [(one.plot, one.subject) for one in self.figures]
+
     @property
     def asked(self) -> str:
         """What the scenario is to answer."""

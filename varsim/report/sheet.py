@@ -1,15 +1,16 @@
-"""The page of a report: the answer, a table with bars, notes; the timeline; curves; details."""
+"""The page of a report: the answer, a table with bars, notes; the timeline; charts; details."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.notes import line
 from varsim.report.page import PAGES, PROVENANCE, json_text, rendered, scripts
 from varsim.report.report import background
-from varsim.report.told import Cell, Chart, Number, Report, Shares
+from varsim.report.told import Cell, Chart, Column, Number, Report, Shares, Table
 from varsim.report.wording import shown
 
 if TYPE_CHECKING:
@@ -18,11 +19,27 @@ if TYPE_CHECKING:
 _MARKS: Final = "¹²³"
 # Colours of what workers do, in parts of their time.
 ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one in PARTS.items()}
+# How to read a chart, by its name or else its mark.
 _ABOUT: Final = {
     "loss": "Means over the replications, bands their 95 % intervals. A rising curve means that "
     "the learning rate is too large there.",
+    "lines": "Means over the replications, bands their 95 % intervals; rings their best.",
+    "points": "A click on a point opens its row.",
 }
-_WHOLE: Final = 3  # columns that narrow screens show, too
+_FRONT: Final = " The line joins those that do more than all that cost less."
+_NARROW: Final = 44  # characters of a row that narrow screens show, too
+_BAR: Final = 7  # so many characters a bar is long there
+_SHADES: Final = 10  # of the cells of a map
+_COLUMNS: Final = ("front", "hollow", "best")  # of points, that are no axes
+
+
+class Drawn(NamedTuple):
+    """A chart as the page shows it; `content`: the data of its script."""
+
+    name: str
+    heading: str
+    about: str
+    content: "Markup"
 
 
 def page(report: Report, files: Mapping[str, str]) -> str:
@@ -32,42 +49,85 @@ def page(report: Report, files: Mapping[str, str]) -> str:
     at = 2 if len(columns) > 1 else 1
     columns = [*columns[:at], *split, *columns[at:]]
     seen = {name for one in split for cell in one.cells for name, _ in _parts(cell)}
-    question = report.question.partition("\n")[0]
+    open_tables, folded = report.details[: report.always], report.details[report.always :]
     content = {
         "report": report,
-        "asked": question,
+        "asked": report.question.partition("\n")[0],
         "background": background(report.question),
         "sentences": [line(note) for note in report.headline],
         "columns": columns,
         "alike": alike,
-        "whole": range(min(_WHOLE, len(columns))),
+        "whole": range(_whole(report.table, columns)),
+        "more": len(columns) + len(alike) < len(report.table.columns),
         "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
-        "activities": ACTIVITIES,
-        "meanings": report.meanings,
         "charts": [_chart(report, one) for one in _grouped(report.charts)],
+        "maps": open_tables,
+        "folded": _folded([*folded, *report.appendix]),
         "played": None if report.played is None else json_text(_opened(report)),
         "files": files,
         "provenance_names": PROVENANCE,
+        **_looks(report),
+    }
+    return rendered("sheet.html.j2", content, filters=_filters(report.table))
+
+
+def player(report: Report) -> str:
+    """The timeline of a report as a page of its own."""
+    assert report.played is not None, "a report with a timeline"
+    content = {"title": report.name, "played": json_text(report.played()), **_looks(report)}
+    return rendered("player.html.j2", content)
+
+
+def write(report: Report, directory: Path, beside: Path | None = None) -> None:
+    """Write the page of a report into an existing directory.
+
+    `beside`: where files of the report are, too.
+    """
+    places = (directory, beside or directory)
+    there = {
+        name: about
+        for name, about in report.files.items()
+        if any((place / name).exists() for place in places)
+    }
+    text = page(report, there)
+    (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _looks(report: Report) -> dict[str, Any]:
+    """What every page needs: its scripts and its colours."""
+    return {
         "scripts": scripts(),
         "colors": _colors(report),
         "dark_colors": DARK,
         "phases": PHASES,
+        "activities": ACTIVITIES,
+        "shades": _SHADES,
     }
-    filters: dict[str, Callable[..., Any]] = {
+
+
+def _filters(table: Table) -> dict[str, Callable[..., Any]]:
+    return {
         "text": shown,
         "line": line,
-        "width": _width,
+        "width": lambda cell, column: _width(cell, _beside(table, column)),
+        "shade": _shade,
+        "won": lambda cell: isinstance(cell, Number) and cell.verdict == "best",
         "sorted_by": _value,
+        "id": _id,
     }
-    return rendered("sheet.html.j2", content, filters=filters)
 
 
-def write(report: Report, directory: Path) -> None:
-    """Write the page of a report into an existing directory."""
-    there = {name: about for name, about in report.files.items() if (directory / name).exists()}
-    text = page(report, there)
-    (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
+def _whole(table: Table, columns: Sequence[Column]) -> int:
+    """How many columns a narrow screen shows: as many as have room there, one at least."""
+    used = min(12, max(map(len, table.rows), default=0))
+    for count, one in enumerate(columns):
+        bar = _BAR * (one.bar or isinstance(one.cells[0], Shares))
+        texts = [0 if isinstance(cell, Shares) else len(shown(cell)) for cell in one.cells]
+        used += max(*texts, 4) + bar + 2
+        if used > _NARROW:
+            return max(1, count)
+    return len(columns)
 
 
 def _opened(report: Report) -> dict[str, Any]:
@@ -81,6 +141,15 @@ def _colors(report: Report) -> dict[str, str]:
     return {name: f"var(--c{one.color[1:]},{one.color})" for name, one in look.items()}
 
 
+def _folded(tables: Sequence[Table]) -> list[tuple[str, list[tuple[str, Table]]]]:
+    """Tables that are folded away, those of one strategy (`async PS: cause`) under its name."""
+    found: dict[str, list[tuple[str, Table]]] = {}
+    for one in tables:
+        whose, _, what = one.corner.rpartition(": ")
+        found.setdefault(whose or _capital(what), []).append((what if whose else "", one))
+    return list(found.items())
+
+
 def _grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
     """Charts of the same name are views of one."""
     found: dict[str, list[Chart]] = {}
@@ -89,29 +158,95 @@ def _grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
     return list(found.values())
 
 
-def _chart(report: Report, views: Sequence[Chart]) -> tuple[str, str, str, "Markup"]:
-    """Its name, its heading, how to read it, and the data of the script (see chart.js)."""
-    first, colors = views[0], _colors(report)
+def _chart(report: Report, views: Sequence[Chart]) -> Drawn:
+    first, name = views[0], _id(views[0].name)
+    about = _ABOUT.get(first.name, _ABOUT[first.mark])
+    if first.mark == "points":
+        front = any(first.data["front"])
+        heading = f"{_capital(_axis(first.y)['head'])} against {_axis(first.x)['head']}"
+        return Drawn(name, heading, about + _FRONT * front, json_text(_points(report, first)))
+    heads = {one.y for one in views}
+    heading = _axis(first.y if len(heads) == 1 else first.x)["head"]
+    if len(heads) > 1:
+        heading = f"along {heading}"
+    return Drawn(name, _capital(heading), about, json_text(_lines(report, views)))
+
+
+def _lines(report: Report, views: Sequence[Chart]) -> dict[str, Any]:
+    """Lines of strategies: what chart.js draws."""
+    colors = _colors(report)
     names = list(dict.fromkeys(name for one in views for name in one.data[one.by]))
+    axes = [
+        {
+            "x": _axis(one.x),
+            "y": _axis(one.y),
+            # A loss that grows beyond all bounds would leave nothing to see of the others.
+            "clip": one.name == "loss",
+            "target": one.target,
+        }
+        for one in views
+    ]
     series = [
         {"name": name, "color": colors[name], "views": [_series(one, name) for one in views]}
         for name in names
     ]
-    axes = [{"x": one.x.partition(" (")[0], "unit": "s" if "(s)" in one.x else ""} for one in views]
-    content = {"y": first.y, "views": axes, "series": series, "target": first.target}
-    return first.name, first.y.capitalize(), _ABOUT.get(first.name, ""), json_text(content)
+    return {"mark": "lines", "views": axes, "series": series}
 
 
 def _series(chart: Chart, name: str) -> dict[str, Any]:
     rows = [at for at, own in enumerate(chart.data[chart.by]) if own == name]
     picked = {
-        key: [float(f"{chart.data[key][at]:.5g}") for at in rows]
-        for key in ("x", "mean", "low", "high")
+        key: [_plain(chart.data[key][at]) for at in rows] for key in ("x", "mean", "low", "high")
     }
-    spread = any(low < high for low, high in zip(picked["low"], picked["high"], strict=True))
-    if not spread or not all(map(math.isfinite, picked["low"])):
+    known = all(value is not None for value in picked["low"])
+    if not known or picked["low"] == picked["high"]:
         picked = {"x": picked["x"], "mean": picked["mean"]}
-    return picked
+    best = [bool(chart.data["best"][at]) for at in rows] if "best" in chart.data else []
+    return picked | ({"best": best} if any(best) else {})
+
+
+def _points(report: Report, chart: Chart) -> dict[str, Any]:
+    """Rows as points: what chart.js draws, with the table that they open."""
+    colors = _colors(report)
+    names = list(dict.fromkeys(chart.data[chart.by]))
+    heads = [head for head in chart.data if head not in (chart.by, *_COLUMNS)]
+    return {
+        "mark": "points",
+        "x": heads.index(chart.x),
+        "y": heads.index(chart.y),
+        "axes": [
+            _axis(head) | {"values": [_plain(value) for value in chart.data[head]]}
+            for head in heads
+        ],
+        "names": names,
+        "colors": [colors.get(name, "var(--faint)") for name in names],
+        "series": [names.index(name) for name in chart.data[chart.by]],
+        **{name: [int(one) for one in chart.data[name]] for name in _COLUMNS},
+        "target": chart.target,
+        "table": f"table-{_id(chart.name)}",
+    }
+
+
+def _axis(head: str) -> dict[str, str]:
+    """What an axis is called, and the unit in brackets at its end."""
+    found = re.fullmatch(r"(.*) \(([^()]+)\)", head)
+    return {"head": found[1], "unit": found[2]} if found else {"head": head, "unit": ""}
+
+
+def _id(name: str) -> str:
+    """A name as one of an element."""
+    return re.sub(r"\W+", "-", name)
+
+
+def _capital(heading: str) -> str:
+    return heading[:1].upper() + heading[1:]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, five digits of a number."""
+    if isinstance(value, str) or value is None:
+        return value
+    return float(f"{value:.5g}") if math.isfinite(value) else None
 
 
 def _parts(cell: Cell) -> Sequence[tuple[str, float]]:
@@ -125,10 +260,33 @@ def _value(cell: Cell) -> str:
     return f"{cell.mean:.6g}" if isinstance(cell, Number) and math.isfinite(cell.mean) else ""
 
 
+def _known(cells: Sequence[Cell]) -> list[float]:
+    return [one.mean for one in cells if isinstance(one, Number) and math.isfinite(one.mean)]
+
+
+def _beside(table: Table, column: Column) -> list[Cell]:
+    """The cells whose bars have the scale of a column: of the same metric of any strategy."""
+    metric = column.key.partition(" ")[0]
+    same = (one for one in table.columns if one.bar and one.key.partition(" ")[0] == metric)
+    return [cell for one in same for cell in one.cells]
+
+
 def _width(cell: Cell, among: Sequence[Cell]) -> int:
     """Percent of the longest bar."""
-    known = [one.mean for one in among if isinstance(one, Number) and math.isfinite(one.mean)]
-    most = max(known, default=0.0)
+    most = max(_known(among), default=0.0)
     if not isinstance(cell, Number) or not math.isfinite(cell.mean) or most <= 0:
         return 0
     return max(0, min(100, round(100 * cell.mean / most)))
+
+
+def _shade(cell: Cell, table: Table) -> str:
+    """The class of a cell of a map, or of one that is a part of something; else none."""
+    if not isinstance(cell, Number) or not math.isfinite(cell.mean):
+        return ""
+    if cell.unit == "part":
+        return f"s{max(0, min(_SHADES, round(_SHADES * cell.mean)))}"
+    if not table.shaded:
+        return ""
+    known = _known([one for column in table.columns for one in column.cells])
+    low, high = min(known), max(known)
+    return f"s{round(_SHADES * (cell.mean - low) / (high - low))}" if high > low else ""

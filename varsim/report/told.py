@@ -14,6 +14,8 @@ from varsim.study.statistics import Estimate
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from varsim.report.plots.plot import Plot
+
 MOST_COLUMNS: Final = 6
 
 # What a number is of: by this its unit is chosen when it is shown; any other text is the unit.
@@ -81,7 +83,7 @@ class Column(NamedTuple):
 class Table:
     """Rows by rank; `kinds`: what each row is, where its name does not tell; `corner`: heads them.
 
-    `best`: so many of the first rows win.
+    `best`: so many of the first rows win; `shaded`: a page shades its cells by their numbers.
     """
 
     rows: tuple[str, ...]
@@ -90,6 +92,7 @@ class Table:
     corner: str = ""
     best: int = 0
     fold: bool = True
+    shaded: bool = False
 
     def brief(self) -> tuple[list[Column], list[Column]]:
         """The columns that are read first, and those that say the same in every row."""
@@ -124,7 +127,8 @@ class Chart(NamedTuple):
     - bars: `mean`, `half`, `best` (it wins); with `x` upright, at each `x`
     - cut bars: `part` (in `looks`), `mean`
     - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks
-    - points: `x`, `mean`, `hollow`, `text` beside it
+    - points: `x`, `mean`, `hollow`, `text` beside it; a page joins those of the `front`, and has all
+      other columns to choose as axes; a point opens its row of the table with the chart's name
     - heat: `x`, `row`, `mean`, `best`; `by`: of what the colours are; `target`: their middle
     - spans: see `charts.timeline`
 
@@ -191,9 +195,10 @@ class Report:
 
     `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
     compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
-    columns, by what they are about; `facts`: makes all of it as plain data;
-    `always`: so many details are shown without --all, too. `pictures`: makes the charts that are
-    drawn as files besides.
+    columns, by what they are about; `facts`: makes all of it as plain data; `plots`: its pictures
+    as files, each with what it is drawn of; `always`: so many details are shown without --all, too;
+    `appendix`: tables that only a page has room for; `pictures`: makes the charts that are drawn as
+    files besides.
     """
 
     kind: Kind
@@ -207,6 +212,7 @@ class Report:
     charts: tuple[Chart, ...] = ()
     pictures: Callable[[], tuple[Chart, ...]] = tuple
     details: tuple[Table, ...] = ()
+    appendix: tuple[Table, ...] = ()
     always: int = 0
     source: Source | None = None
     provenance: Mapping[str, str | int] = field(default_factory=dict)
@@ -214,7 +220,7 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     data: Data = NO_DATA
     facts: Callable[[], dict[str, Any]] = dict
-    page: "Callable[[Report], Any] | None" = None
+    plots: Callable[[], Sequence[tuple["Plot[Any]", Any]]] = tuple
     played: Callable[[], dict[str, Any]] | None = None
     meanings: Mapping[str, str] = field(default_factory=dict)
 
@@ -229,8 +235,3 @@ class Report:
             if not views or views[0].x == one.x:
                 views.append(one)
         return found
-
-    def shown_on_page(self) -> Any:
-        """The blocks of its page, or only its plots."""
-        assert self.page is not None, "a report with a page"
-        return self.page(self)

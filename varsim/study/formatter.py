@@ -40,7 +40,7 @@ class Shown:
     @property
     def plot(self) -> Any:
         """Its plots by name: `result.plot.timeline()` draws one and returns matplotlib Axes."""
-        return self._notebook.Gallery(self._teller.report(self))
+        return self._notebook.Gallery(self._teller.report(self).plots())
 
     def __repr__(self) -> str:
         text: str = self._notebook.printed(self._teller.report(self))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from varsim.report import formats, page
+from varsim.report import formats, page, sheet
 from varsim.report.files.claim import (
     FACTS,
     FILES,
@@ -17,8 +17,8 @@ from varsim.report.files.claim import (
     previous_of,
     put_into,
 )
-from varsim.report.render import Format, render
-from varsim.report.report import Media, Report
+from varsim.report.render import Format
+from varsim.report.report import Report
 from varsim.report.told import Report as Told
 from varsim.scenario.provenance import to_json
 
@@ -86,43 +86,35 @@ def put_run(
     put(directory, fill)
 
 
-def put_report(
-    report: Report | Told,
-    directory: Path,
-    more: Mapping[str, str | bytes | None] = {},
-) -> None:
-    """Put what is told of something where its files lie: as text, its page, its figures.
+def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | None] = {}) -> None:
+    """Put what is told of something where its files lie: as text, its page, its plots.
 
-    Each file is there whole or as it was before; figures that the
-    report no longer has go, and so do those of `more` of which there is nothing. Raises as
-    `put_into` does.
+    Each file is there whole or as it was before; plots that the report no longer has go, and so do
+    those of `more` of which there is nothing. Raises as `put_into` does.
     """
-    shown = report.shown_on_page() if isinstance(report, Told) else report
+    plots = report.plots()
 
     def fill(path: Path) -> None:
+        pictures = {f"{plot.name}.png": plot.title(subject) for plot, subject in plots}
         for name, format in FORMS[report.kind].items():
-            if isinstance(report, Told):
-                text = formats.in_file(report, format, pictures(shown))
-            else:
-                text = render(report, format, pictures=True)
+            text = formats.in_file(report, format, pictures)
             (path / name).write_bytes(text.encode())
         for name, content in more.items():
             if content is not None:
                 raw = content.encode() if isinstance(content, str) else content
                 (path / name).write_bytes(raw)
-        page.write(shown, path, beside=directory)
+        if plots:
+            from varsim.report.plots.plot import write_all
+
+            write_all(plots, path)
+        if report.kind in page.PAGES:
+            sheet.write(report, path, beside=directory)
 
     put_into(directory, report.kind, fill)
-    drawn = {f"{one.plot.name}{end}" for one in shown.figures for end in _DRAWN}
+    drawn = {f"{plot.name}.png" for plot, _ in plots}
     gone = {name for name in FILES[report.kind] - drawn if Path(name).suffix in _DRAWN}
     for name in gone | {name for name, content in more.items() if content is None}:
         (directory / name).unlink(missing_ok=True)
-
-
-def pictures(shown: Report) -> dict[str, str]:
-    """The files of the figures that Markdown shows, and what is in them."""
-    there = (one for one in shown.figures if one.on & Media.MARKDOWN)
-    return {f"{one.plot.name}.png": one.alternative for one in there}
 
 
 def head(question: str) -> str:

@@ -11,8 +11,9 @@ from varsim.report.products import cautions
 from varsim.report.products.plan_cells import amount, name_of, of_target, speed_named, table
 from varsim.report.products.plan_cells import verdict as verdict_of
 from varsim.report.products.plan_facts import SCENARIO, data, document, provenance_of
+from varsim.report.products.points import scatter
 from varsim.report.products.remarks import rate
-from varsim.report.told import Note, Number, Report, Source, Table, Value
+from varsim.report.told import Chart, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.words.targets import SHARES, said
 from varsim.report.words.work import longer
@@ -26,9 +27,11 @@ from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE
 
 if TYPE_CHECKING:
+    from varsim.report.plots.plot import Plot
     from varsim.study.plan.findings import Guess
     from varsim.study.plan.plan import Plan
 
+MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all
 FILES: Final = {
     SCENARIO: "the answer as a scenario",
     "plan.md": "what was printed",
@@ -41,10 +44,9 @@ FILES: Final = {
 
 def report(plan: "Plan") -> Report:
     """What there is to tell of a plan."""
-    from varsim.report.plan import page
     from varsim.scenario.writing import dump_scenario
 
-    scenario, base = plan.scenario, plan.question.base
+    scenario, base, every = plan.scenario, plan.question.base, _every(plan)
     again = f"varsim run {SCENARIO} --out again" if scenario else "varsim plan scenario.yaml"
     families = plan.question.families
     return Report(
@@ -54,15 +56,23 @@ def report(plan: "Plan") -> Report:
         _best_of_each(plan),
         tuple(_notes(plan)),
         setting={"cells": len(plan.found.looked_at), "runs": plan.made},
+        charts=tuple(filter(None, [_trade(plan, every)])),
         details=tuple(_front(plan)),
+        appendix=(every,),
         source=Source(dump_scenario(base if scenario is None else scenario), again),
         provenance=provenance_of(plan),
         families={name_of(one): families[one.cell.label] for one in plan.found.looked_at.values()},
         files=FILES,
         data=data(plan),
         facts=partial(document, plan),
-        page=partial(page, plan),
+        plots=partial(_plots, plan),
     )
+
+
+def _plots(plan: "Plan") -> "list[tuple[Plot[Plan], Plan]]":
+    from varsim.report.plots.plan.pareto import plot
+
+    return [(plot(plan), plan)]
 
 
 # --- the headline ---------------------------------------------------------------------------------
@@ -167,6 +177,31 @@ def _front(plan: "Plan") -> Iterator[Table]:
     if front:
         front.sort(key=lambda one: one.hourly)
         yield table(plan, front, [verdict_of(found, one) for one in front], "more throughput")
+
+
+def _every(plan: "Plan") -> Table:
+    """Every cell that was run, cheapest first."""
+    cells = trade(plan.found).every[:MOST_CELLS]
+    return table(plan, cells, [verdict_of(plan.found, one) for one in cells], "all cells")
+
+
+def _trade(plan: "Plan", every: Table) -> Chart | None:
+    """Cost and throughput, or goodput where that is a target; a hollow point may miss targets."""
+    cells, _, front = trade(plan.found)
+    # While nothing fails all are as fast: then throughput says little.
+    fast = plan.question.targets.goodput is None
+    price = "machines" if plan.question.base.prices is None else "cost_per_hour"
+    rows = list(enumerate(cells[:MOST_CELLS]))
+    targets = plan.question.targets
+    return scatter(
+        every,
+        price,
+        "throughput" if fast else "goodput",
+        [at for at, one in rows if fast and one in front],
+        [at for at, one in rows if not one.feasible],
+        [at for at, one in rows if one == plan.found.answer],
+        targets.throughput if fast else 100 * (targets.goodput or 0),
+    )
 
 
 # --- the notes ------------------------------------------------------------------------------------

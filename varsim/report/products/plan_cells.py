@@ -86,7 +86,7 @@ def _numbers(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
     question = plan.question
     head = OBJECTIVES[question.objective].about.removeprefix("the ")
     cells = [amount(question.objective, one.objective, question.currency) for one in rows]
-    yield Column(question.objective, head, tuple(cells))
+    yield Column(question.objective, head, tuple(cells), bar=True)
     for target, bound in question.targets.bounds.items():
         name, unit = _OF_TARGETS[target]
         if target == "throughput":

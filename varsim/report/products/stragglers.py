@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.notes import plain
-from varsim.report.report import Figure
-from varsim.report.report import Report as Blocks
 from varsim.report.told import Column, Note, Number, Report, Table, Value
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.stragglers import ENOUGH, SAMPLED, Stragglers
+
+if TYPE_CHECKING:
+    from varsim.report.plots.plot import Plot
 
 # What no times tell that contain the barrier.
 _OF_WAITING: Final = (
@@ -41,15 +42,15 @@ def report(
         _table(found, numbers, note),
         said["notes"],
         facts=partial(document, found, numbers, left, note, said),
-        page=partial(_pictures, found),
+        plots=partial(_plots, found),
     )
 
 
-def _pictures(found: Stragglers, told: Report, plots: bool = True) -> Blocks:
+def _plots(found: Stragglers) -> "list[tuple[Plot[Stragglers], Stragglers]]":
     """The map of worker by step."""
     from varsim.report.plots.stragglers import PLOT
 
-    return Blocks("stragglers", told.name, (), (), (Figure(PLOT, found),) if plots else (), {})
+    return [(PLOT, found)]
 
 
 def _headline(found: Stragglers, note: str) -> Iterator[Note]:

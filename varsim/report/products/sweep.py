@@ -3,13 +3,15 @@
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.products import cautions
+from varsim.report.products.points import along, scatter, titled
 from varsim.report.products.sweep_notes import notes
 from varsim.report.products.sweep_points import (
     DETAILS,
     MILLION,
+    best_for_cost,
     cell_of,
     metrics,
     name_of,
@@ -18,7 +20,7 @@ from varsim.report.products.sweep_points import (
     there_is,
     unit_of,
 )
-from varsim.report.told import Cell, Column, Data, Note, Number, Report, Source, Value
+from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Value
 from varsim.report.told import Table as Told
 from varsim.report.wording import headline
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
@@ -26,6 +28,9 @@ from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, descriptions, short_names
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking, ranked
+
+if TYPE_CHECKING:
+    from varsim.report.plots.plot import Plot
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _FILES: Final = {
@@ -38,22 +43,21 @@ _FILES: Final = {
 
 def report(table: Table) -> Report:
     """What there is to tell of a sweep."""
-    from varsim.report.sweep import page
-
     found, sweep = _Telling(table), table.sweep
-    maps = found.maps()
+    maps, compared, every = found.maps(), found.compared(), points(table)
     return Report(
         "sweep",
         sweep.points[0].scenario.name,
         tuple(found.headline()),
-        found.compared(),
+        compared,
         tuple(found.notes()),
         setting={
             "strategies": len(table.strategies),
             "points": len(sweep.points),
             "runs": sum({row.case: row.replications for row in table.rows}.values()),
         },
-        details=(*maps, points(table)),
+        charts=tuple(found.charts(compared, every)),
+        details=(*maps, every),
         always=min(1, len(maps)),
         source=Source(sweep.yaml, "varsim sweep sweep.yaml --out again"),
         provenance=_provenance(table) | {"result_sha256": table.sha256},
@@ -61,8 +65,14 @@ def report(table: Table) -> Report:
         files=_FILES,
         data=Data(table.columns, list(table.cells())),
         facts=partial(document, table),
-        page=partial(page, table),
+        plots=partial(_plots, table),
     )
+
+
+def _plots(table: Table) -> "list[tuple[Plot[Table], Table]]":
+    from varsim.report.plots.sweep.gallery import plots
+
+    return [(plot, table) for plot in plots(table)]
 
 
 def best(table: Table, strategy: str) -> Row | None:
@@ -299,10 +309,40 @@ class _Telling:
             )
             for n, x in enumerate(wide)
         )
-        return Told(tuple(high), columns, corner=f"{self.named[label]}, {unit_of(metric)}: {down}")
+        return Told(
+            tuple(high),
+            columns,
+            corner=f"{self.named[label]}, {unit_of(metric)}: {down}",
+            shaded=True,
+        )
 
     def _count(self, at: int) -> int:
         return len({point.values[at].text for point in self.table.sweep.points})
+
+    # --- the charts -------------------------------------------------------------------------------
+
+    def charts(self, compared: Told, every: Told) -> Iterator[Chart]:
+        """Along one axis a line per strategy; else, and where there are prices, all points."""
+        table = self.table
+        quick = speed(table.rows[0])
+        if self.one_axis:
+            told = {
+                key: titled(head, "%" if unit == "share" else unit)
+                for key, head, unit in metrics(table)
+                if key not in DETAILS
+            }
+            yield from along(compared, told, self.named)
+        rows = table.rows[: len(every.rows)]
+        front = {rows.index(row) for row in best_for_cost(table) if row in rows}
+        if front:
+            yield from filter(None, [scatter(every, "cost_per_hour", quick, front)])
+        elif not self.one_axis and len(table.sweep.points) > 1:
+            places: dict[str, set[str]] = {}
+            for row in rows:
+                for name, value in table.place(row).items():
+                    places.setdefault(name, set()).add(value)
+            widest = max(places, key=lambda name: len(places[name]), default="replications")
+            yield from filter(None, [scatter(every, widest, quick)])
 
     # --- the notes --------------------------------------------------------------------------------
 

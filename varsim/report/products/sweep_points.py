@@ -1,5 +1,6 @@
 """The points of a sweep as a table: where each lies, and its numbers."""
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from varsim.report.wording import names, shown
 from varsim.study.goodput import INTERVAL, KEPT
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table
+from varsim.study.verdict import front, surely_more
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
@@ -38,6 +40,30 @@ def points(table: Table, rows: Sequence[Row] = ()) -> Told:
     there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
     titles = {label: name_of(table, label) for label in table.strategies}
     return Told(tuple(titles[row.strategy] for row in rows), tuple(there), corner="all points")
+
+
+def best_for_cost(table: Table) -> list[Row]:
+    """The front of cost and throughput: rows that are surely faster than all that cost less."""
+    metric = speed(table.rows[0])
+    rows = [
+        row
+        for row in table.rows
+        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean(metric))
+    ]
+
+    def faster(index: int, than: int) -> bool:
+        one, other = rows[index], rows[than]
+        return surely_more(
+            (one.values[metric], one.exact(metric)),
+            (other.values[metric], other.exact(metric)),
+            comparisons=len(rows) - 1,
+            equal_within=table.equal_within,
+        )
+
+    return [
+        rows[index]
+        for index in front([(row.mean("cost_per_hour"), row.mean(metric)) for row in rows], faster)
+    ]
 
 
 def metrics(table: Table) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.products import failures
-from varsim.report.products.details import charts, details
+from varsim.report.products.details import FILES, OF_FAILURES, OF_SENDS, charts, details
 from varsim.report.products.facts import document
 from varsim.report.products.pictures import pictures
 from varsim.report.products.remarks import Remarks, rate, shared_rate
@@ -43,7 +43,6 @@ _NOTHING: Final = 0.0005  # a share that is told as none
 def report(result: "Result") -> Report:
     """What there is to tell of a result."""
     from varsim.report.player import content
-    from varsim.report.training import FILES, OF_FAILURES, OF_SENDS
     from varsim.scenario.writing import dump_scenario
 
     found = _Telling(result)
@@ -73,7 +72,7 @@ def report(result: "Result") -> Report:
         played=partial(content, result),
         meanings={name: about.description for name, about in result.metrics.items()},
         charts=tuple(charts(result, found.named)),
-        details=tuple(details(result, found.named)),
+        appendix=tuple(details(result, found.named)),
     )
 
 

@@ -19,6 +19,7 @@ from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.study.why.levers import LEVERS
 
 if TYPE_CHECKING:
+    from varsim.report.plots.plot import Plot
     from varsim.study.why.account import Account, Why
     from varsim.study.why.lives import Help
     from varsim.study.why.rerun import Gain, Part
@@ -35,7 +36,6 @@ _FILES: Final = {"why.md": "the same as text", "why.json": "all numbers, with th
 
 def report(why: "Why") -> Report:
     """What there is to tell of it."""
-    from varsim.report.why import page
     from varsim.scenario.writing import dump_scenario
 
     scenario, found = why.scenario, _Telling(why)
@@ -53,8 +53,14 @@ def report(why: "Why") -> Report:
         families={found.named[one.label]: one.family for one in scenario.strategies},
         files=_FILES,
         facts=partial(document, why),
-        page=partial(page, why),
+        plots=partial(_plots, why),
     )
+
+
+def _plots(why: "Why") -> "list[tuple[Plot[Why], Why]]":
+    from varsim.report.plots.why import PLOT
+
+    return [(PLOT, why)]
 
 
 class _Telling:
@@ -98,7 +104,7 @@ class _Telling:
         accounts = self.why.accounts
         steps = tuple("-" if one.stuck else Number.of(one.step_time, "s") for one in accounts)
         helped = any(one.helps for one in self.moving)
-        found = [Column("step_time", "a step", steps)] * bool(self.moving)
+        found = [Column("step_time", "a step", steps, bar=True)] * bool(self.moving)
         found.append(self._column("helps", "would help most", _help_cell))
         if helped:
             found.append(self._column("goodput", "goodput", _kept))

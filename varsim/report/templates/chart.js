@@ -1,12 +1,73 @@
-// Lines with bands: what a chart's JSON holds, on axes in plain units, each line named at its end.
-// A chart is {y, views: [{x, unit}], series: [{name, color, views: [{x, mean, low, high}]}], target}.
+// The charts of a page: lines with bands, and points, on axes in plain units; by pointer and keys.
+// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, best}]}]}.
+// Points: {mark, x, y, axes: [{head, unit, values}], names, colors, series, front, hollow, table}.
 "use strict";
-document.querySelectorAll(".chart").forEach((box) => {
-  const data = JSON.parse(box.nextElementSibling.textContent);
-  const number = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 9 });
-  let view = 0;
-  const buttons = data.views.length < 2 ? [] : data.views.map(({ x }, i) => {
-    const button = make("button", box, { type: "button", "aria-pressed": i === 0 }, x);
+// The marks of strategies: corners, where the first is, how far in every third is; the area of a circle.
+const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
+const shape = (place, radius) => {
+  const [corners, turn, dent = 1] = SHAPES[place % SHAPES.length], size = radius * Math.sqrt(Math.PI / ((corners / 2) * Math.sin((2 * Math.PI) / corners)));
+  const at = (i) => [Math.PI * (turn + (2 * i) / corners), i % 3 === 1 ? size * dent : size];
+  return `M${[...Array(corners)].map((_, i) => at(i)).map(([angle, far]) => `${far * Math.sin(angle)},${-far * Math.cos(angle)}`).join("L")}z`;
+};
+
+// Where values lie along an axis, from 0 to 1, the ticks there, and how they are told.
+function scale({ head, unit = "" }, values, { up = false, logs = true } = {}) {
+  const known = values.filter((value) => value !== null), texts = [...new Set(known)];
+  if (texts.some((value) => typeof value === "string")) {
+    const at = (value) => (texts.indexOf(value) + 0.5) / texts.length;
+    return { at, ticks: texts.map((text) => [at(text), `${text}`.slice(0, 14)]), title: head, said: String };
+  }
+  const low = Math.min(...known), high = Math.max(...known), [worth, own] = unitOf(unit, high);
+  const wide = logs && low > 0 && high >= 16 * low && texts.length > 2, of = (value) => (wide ? Math.log(value) : value);
+  const from = of(wide ? low : up || low < high / 2 ? Math.min(0, low) : low), to = of(high);
+  const at = (value) => 0.015 + (0.955 * (of(value) - from)) / (to - from || 1);
+  const ticks = [], step = rung((to - from) / worth / 6 || 1);
+  for (let n = wide ? rung(low / worth) : Math.ceil(from / worth / step) * step; n <= (high / worth) * 1.001 && ticks.length < 99; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
+  const notes = [own, wide && "logarithmic"].filter(Boolean);
+  return {
+    at, ticks: ticks.filter((_, i) => i % Math.ceil(ticks.length / 8) === 0).map((n) => [at(n * worth), number(n)]),
+    title: head + (notes.length ? ` (${notes.join(", ")})` : ""), said: (value) => `${number(value / worth)}${own && ` ${own}`}`,
+  };
+}
+
+// A picture with its grid; what lies where.
+function grid(svg, x, y, right) {
+  const width = Math.max(svg.parentNode.clientWidth, 280), height = width < 600 ? 260 : 340, left = 58, bottom = 40, top = 14;
+  const px = (part) => left + part * (width - left - right), py = (part) => height - bottom - part * (height - bottom - top);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.replaceChildren();
+  const write = (x, y, text, anchor = "end") => make("text", svg, { x, y, "text-anchor": anchor }, text);
+  let free = 0; // from there on a label covers none before it
+  for (const [part, text] of x.ticks) {
+    make("path", svg, { class: "grid", d: `M${px(part)},${top}V${height - bottom}` });
+    const label = write(px(part), height - bottom + 16, text, "middle"), half = label.getComputedTextLength() / 2;
+    if (px(part) - half < free) label.remove();
+    else free = px(part) + half + 6;
+  }
+  for (const [part, text] of y.ticks) {
+    make("path", svg, { class: "grid", d: `M${left},${py(part)}H${width - right}` });
+    write(left - 6, py(part) + 4, text);
+  }
+  write(width - right, height - 4, x.title);
+  write(4, 10, y.title, "start");
+  const wanted = (at, target) => {
+    make("path", svg, { class: "grid", d: `M${left},${at}H${width - right}`, "stroke-dasharray": "5 4" });
+    write(width - right - 4, at - 4, `target ${number(target)}`);
+  };
+  return { width, height, left, bottom, top, px, py, write, wanted };
+}
+
+function picture(box, role, label) {
+  box.insertAdjacentHTML("beforeend", `<svg role="${role}"${role === "img" ? ' tabindex="0"' : ""}></svg>`);
+  box.lastChild.setAttribute("aria-label", label);
+  return box.lastChild;
+}
+
+function lines(box, data) {
+  const heads = data.views.map(({ x, y }) => [x.head, y.head]), kind = heads.every(([, y]) => y === heads[0][1]) ? 0 : 1;
+  let view = 0, cursor = -1, move;
+  const buttons = heads.length < 2 ? [] : heads.map((head, i) => {
+    const button = make("button", box, { type: "button", "aria-pressed": i === 0 }, head[kind]);
     on(button, "click", () => {
       view = i;
       buttons.forEach((one, j) => one.setAttribute("aria-pressed", i === j));
@@ -14,72 +75,126 @@ document.querySelectorAll(".chart").forEach((box) => {
     });
     return button;
   });
-  box.insertAdjacentHTML("beforeend", `<svg role="img" tabindex="0" aria-label="${data.y} of each strategy, a line each; the numbers are under Details"></svg>`);
-  const svg = box.lastChild;
-
-  // Times in the unit of the longest.
-  const unitOf = (most) => (data.views[view].unit !== "s" ? [1, ""] : [[1, " (s)"], [1e-3, " (ms)"], [1e-6, " (us)"]].find(([one]) => most >= one) || [1e-9, " (ns)"]);
-
-  function ticks(low, high, count) {
-    const step = rung((high - low) / count || 1), found = [];
-    for (let n = Math.ceil(low / step) * step; n <= high * 1.0001; n += step) found.push(Number(n.toPrecision(9)));
-    return found;
-  }
+  const svg = picture(box, "img", `${heads[0][1]} of each strategy, a line each; left and right arrow keys tell its values`);
 
   function draw() {
-    const lines = data.series.map((one) => ({ ...one, ...one.views[view] })).filter(({ x }) => x.length);
-    const width = Math.max(box.clientWidth, 280), height = width < 600 ? 260 : 340;
-    const room = Math.min(width / 3, 8 + 7 * Math.max(...lines.map(({ name }) => name.length))), left = 54, bottom = 40, top = 12;
-    const starts = lines.map(({ mean }) => mean[0]), all = lines.flatMap(({ mean }) => mean);
-    const high = Math.min(Math.max(...all), 1.05 * Math.max(...starts)), low = Math.min(0, ...all);
-    const ends = lines.map(({ x }) => x.at(-1)), most = Math.max(...ends), [worth, unit] = unitOf(most);
-    const px = (x) => left + (x / most) * (width - left - room), py = (y) => top + ((high - y) / (high - low || 1)) * (height - top - bottom);
-    const shown = (y) => clamp(py(y), top - 6, height - bottom);
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.replaceChildren();
-    const write = (x, y, text, anchor) => make("text", svg, { x, y, "text-anchor": anchor }, text);
-    for (const tick of ticks(0, most / worth, width / 110)) {
-      make("path", svg, { class: "grid", d: `M${px(tick * worth)},${top}V${height - bottom}` });
-      write(px(tick * worth), height - bottom + 16, number(tick), "middle");
-    }
-    for (const tick of ticks(low, high, 5)) {
-      make("path", svg, { class: "grid", d: `M${left},${py(tick)}H${width - room}` });
-      write(left - 6, py(tick) + 4, number(tick), "end");
-    }
-    write(width - room, height - 4, data.views[view].x + unit, "end");
-    write(4, 10, data.y, "start");
-    if (data.target) {
-      make("path", svg, { class: "grid", d: `M${left},${py(data.target)}H${width - room}`, "stroke-dasharray": "5 4" });
-      write(width - room - 4, py(data.target) - 4, `target ${number(data.target)}`, "end");
-    }
+    const { x: across, y: up, clip, target } = data.views[view];
+    const shown = data.series.map((one) => ({ ...one, ...one.views[view] })).filter(({ x }) => x.length);
+    const xs = [...new Set(shown.flatMap(({ x }) => x))], means = shown.flatMap(({ mean, high }) => high || mean).filter((value) => value !== null);
+    if (typeof xs[0] === "number") xs.sort((a, b) => a - b);
+    const most = clip ? Math.min(Math.max(...means), 1.05 * Math.max(...shown.map(({ mean }) => mean[0]))) : Math.max(...means);
+    const x = scale(across, xs), y = scale(up, [...means.filter((value) => value <= most), most], { up: true, logs: false });
+    const right = Math.min(box.clientWidth / 3, 14 + 7 * Math.max(...shown.map(({ name }) => name.length)));
+    const { width, height, left, bottom, top, px, py, write, wanted } = grid(svg, x, y, right);
+    const at = (value) => px(x.at(value)), over = (value) => clamp(py(y.at(value)), top - 8, height - bottom);
+    const path = (one, values) => one.x.map((value, i) => (values[i] === null ? "" : `${at(value)},${over(values[i])}`)).filter(Boolean);
+    if (target) wanted(over(target), target);
     const labels = [];
-    for (const { name, color, x, mean, low: under, high: over } of lines) {
-      if (under) {
-        const band = [...x.map((at, i) => `${px(at)},${shown(over[i])}`), ...x.map((at, i) => `${px(at)},${shown(under[i])}`).reverse()];
-        make("path", svg, { d: `M${band.join("L")}z`, fill: color, "fill-opacity": 0.18 });
-      }
-      make("path", svg, { d: `M${x.map((at, i) => `${px(at)},${shown(mean[i])}`).join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
-      labels.push({ name, color, x: px(x.at(-1)), y: shown(mean.at(-1)) });
+    for (const one of shown) {
+      const { name, color, mean, low, high, best = [] } = one, line = path(one, mean);
+      if (low) make("path", svg, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
+      make("path", svg, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
+      if (line.length <= 40) for (const place of line) make("path", svg, { d: shape(0, 3), transform: `translate(${place})`, fill: color });
+      best.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
+      labels.push({ name, color, end: line.at(-1).split(",").map(Number) });
     }
     // Names at the ends, moved apart; those of one height from the lowest up.
-    labels.sort((a, b) => b.y - a.y);
-    labels.forEach((one, i) => { one.place = Math.min(one.y, i ? labels[i - 1].place - 14 : height - bottom); });
-    for (const { name, color, x, y, place } of labels) {
-      make("path", svg, { d: `M${x + 2},${y}L${width - room + 4},${place}`, stroke: color, "stroke-opacity": 0.4, fill: "none" });
-      const text = make("text", svg, { x: width - room + 7, y: place + 4 }, name);
-      text.style.fill = color;
+    labels.sort((a, b) => b.end[1] - a.end[1]);
+    labels.forEach((one, i) => { one.place = Math.min(one.end[1], i ? labels[i - 1].place - 14 : height - bottom); });
+    for (const { name, color, end: [end, own], place } of labels) {
+      make("path", svg, { d: `M${end + 2},${own}L${width - right + 4},${place}`, stroke: color, "stroke-opacity": 0.4, fill: "none" });
+      const room = Math.floor((right - 8) / 6.6);
+      write(width - right + 7, place + 4, name.length > room ? `${name.slice(0, room - 1)}\u2026` : name, "start").style.fill = color;
     }
     const rule = make("path", svg, { class: "grid", d: "" });
-    svg.onpointermove = (event) => {
-      const at = clamp(((event.offsetX * width) / svg.clientWidth - left) / (width - left - room), 0, 1) * most;
-      rule.setAttribute("d", `M${px(at)},${top}V${height - bottom}`);
-      const said = lines.map(({ name, x, mean }) => {
-        const i = x.findLastIndex((one) => one <= at);
-        return i < 0 || at > x.at(-1) ? "" : `${name}: ${number(mean[i])}`;
+    // What the lines are at one place of the axis.
+    move = (to, place) => {
+      cursor = clamp(to, 0, xs.length - 1);
+      const here = xs[cursor], found = shown.map((one) => {
+        const i = typeof here === "string" || here > one.x.at(-1) ? one.x.indexOf(here) : one.x.findLastIndex((value) => value <= here);
+        return i < 0 || one.mean[i] === null ? "" : `${one.name}: ${y.said(one.mean[i])}`;
       });
-      tell([`${number(at / worth)}${unit.replace(/[()]/g, "")}`, ...said], { left: event.clientX + 14, bottom: event.clientY + 10 });
+      const said = [`${across.head} ${x.said(here)}`, ...found].filter(Boolean);
+      rule.setAttribute("d", `M${at(here)},${top}V${height - bottom}`);
+      svg.setAttribute("aria-label", said.join(", "));
+      const { left: edge, top: above } = svg.getBoundingClientRect();
+      tell(said, place || { left: edge + at(here) + 14, bottom: above + top });
     };
-    svg.onpointerleave = () => { hush(); rule.setAttribute("d", ""); };
+    svg.onpointermove = (event) => {
+      const reached = (event.offsetX * width) / svg.clientWidth, far = xs.map((value) => Math.abs(at(value) - reached));
+      move(far.indexOf(Math.min(...far)), { left: event.clientX + 14, bottom: event.clientY + 10 });
+    };
+    svg.onpointerleave = svg.onblur = () => { hush(); rule.setAttribute("d", ""); };
+  }
+  on(svg, "keydown", (event) => {
+    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!way) return;
+    move(cursor + way);
+    event.preventDefault();
+  });
+  redrawn(box, draw);
+}
+
+// Every row of a table a point; a click on it opens the row.
+function points(box, data) {
+  const rows = document.querySelectorAll(`#${data.table} tbody tr`), { axes } = data;
+  const [across, up] = ["across", "upwards"].map((name, i) => {
+    const select = make("select", make("label", box, {}, `${name} `));
+    axes.forEach(({ head }, place) => make("option", select, { value: place }, head));
+    select.value = [data.x, data.y][i];
+    on(select, "change", draw);
+    return select;
+  });
+  const key = make("p", box, { class: "key" });
+  data.names.forEach((name, i) => {
+    const entry = make("span", key);
+    entry.insertAdjacentHTML("beforeend", `<svg viewBox="-7 -7 14 14"><path d="${shape(i, 5)}" fill="${data.colors[i]}"/></svg>`);
+    entry.append(name);
+  });
+  for (const [which, said] of [["hollow", "hollow: may miss a target"], ["best", "ring: the answer"]]) if (data[which].some(Boolean)) make("span", key, {}, said);
+  const svg = picture(box, "group", "Every row of the table under Details, a point each; arrow keys go from point to point");
+
+  const open = (row) => {
+    for (const other of rows) other.classList.toggle("chosen", other === row);
+    for (let around = row; around; around = around.parentElement) if (around.nodeName === "DETAILS") around.open = true;
+    row.scrollIntoView({ block: "center" });
+    row.cells[1].tabIndex = 0;
+    row.cells[1].focus({ preventScroll: true });
+  };
+
+  function draw() {
+    const [a, b] = [across, up].map(({ value }) => axes[value]), x = scale(a, a.values), y = scale(b, b.values, { up: true });
+    const { px, py, wanted } = grid(svg, x, y, 14), whole = data.series.map((_, i) => i);
+    const there = whole.filter((i) => a.values[i] !== null && b.values[i] !== null);
+    const at = (i) => [px(x.at(a.values[i])), py(y.at(b.values[i]))];
+    const front = there.filter((i) => data.front[i]).map(at).sort((one, other) => one[0] - other[0]);
+    const usual = Number(up.value) === data.y;
+    if (usual && data.target) wanted(py(y.at(data.target)), data.target);
+    if (usual && front.length && Number(across.value) === data.x) make("path", svg, { class: "front", d: front.map(([h, v], i) => (i ? `H${h}V${v}` : `M${h},${v}`)).join("") });
+    const made = [];
+    for (const i of there) {
+      if (data.best[i]) make("circle", svg, { cx: at(i)[0], cy: at(i)[1], r: 10, class: "ring" });
+      const own = data.series[i], said = axes.map(({ head, values, unit }) => values[i] !== null && `${head}: ${typeof values[i] === "number" ? scale({ head, unit }, [values[i]]).said(values[i]) : values[i]}`);
+      const told = [data.names[own], ...said].filter(Boolean);
+      const point = make("path", svg, { d: shape(own, data.front[i] ? 6 : 4.4), transform: `translate(${at(i)})`, role: "button", tabindex: made.length ? "-1" : "0", "aria-label": told.join(", "), class: data.hollow[i] ? "missed" : "" });
+      point.style.color = data.colors[own];
+      on(point, "mouseenter focus", () => tell(told, point));
+      on(point, "mouseleave blur", hush);
+      on(point, "click", () => open(rows[i]));
+      const place = made.push(point) - 1;
+      on(point, "keydown", (event) => {
+        const to = made[place + { ArrowRight: 1, ArrowLeft: -1 }[event.key]];
+        if (event.key === "Enter" || event.key === " ") open(rows[i]);
+        else if (!to) return;
+        else to.focus();
+        event.preventDefault();
+      });
+    }
   }
   redrawn(box, draw);
+}
+
+document.querySelectorAll(".chart").forEach((box) => {
+  const data = JSON.parse(box.nextElementSibling.textContent);
+  (data.mark === "points" ? points : lines)(box, data);
 });

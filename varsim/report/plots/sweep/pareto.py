@@ -17,8 +17,8 @@ from varsim.report.plots.figure import (
     strategy_line,
 )
 from varsim.report.plots.sweep.axis import chosen, speed
+from varsim.report.products import sweep_points
 from varsim.study.sweep.table import short_names
-from varsim.study.verdict import front, surely_more
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -42,18 +42,8 @@ def priced(table: "Table") -> "list[Row]":
 
 def best_for_cost(table: "Table") -> list[int]:
     """The front among the `priced` rows: each is surely faster than all that cost less."""
-    rows, (metric, _) = priced(table), speed(table)
-
-    def faster(index: int, than: int) -> bool:
-        one, other = rows[index], rows[than]
-        return surely_more(
-            (one.values[metric], one.exact(metric)),
-            (other.values[metric], other.exact(metric)),
-            comparisons=len(rows) - 1,
-            equal_within=table.equal_within,
-        )
-
-    return front([(row.mean("cost_per_hour"), row.mean(metric)) for row in rows], faster)
+    rows = priced(table)
+    return [rows.index(row) for row in sweep_points.best_for_cost(table)]
 
 
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
