@@ -57,7 +57,7 @@ def page(report: Report, files: Mapping[str, str]) -> str:
         "sentences": [line(note) for note in report.headline],
         "columns": columns,
         "alike": alike,
-        "whole": range(_whole(report.table, columns)),
+        "whole": _whole(report.table, columns),
         "more": len(columns) + len(alike) < len(report.table.columns),
         "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
@@ -118,16 +118,17 @@ def _filters(table: Table) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _whole(table: Table, columns: Sequence[Column]) -> int:
-    """How many columns a narrow screen shows: as many as have room there, one at least."""
-    used = min(12, max(map(len, table.rows), default=0))
-    for count, one in enumerate(columns):
-        bar = _BAR * (one.bar or isinstance(one.cells[0], Shares))
-        texts = [0 if isinstance(cell, Shares) else len(shown(cell)) for cell in one.cells]
-        used += max(*texts, 4) + bar + 2
-        if used > _NARROW:
-            return max(1, count)
-    return len(columns)
+def _whole(table: Table, columns: Sequence[Column]) -> list[int]:
+    """Which columns a narrow screen shows: as many as have room there, first those with bars."""
+    room, found = _NARROW - min(12, max(map(len, table.rows), default=0)), list[int]()
+    for at, one in sorted(enumerate(columns), key=lambda pair: not pair[1].bar):
+        drawn = isinstance(one.cells[0], Shares)
+        texts = [0 if drawn else len(shown(cell)) for cell in one.cells]
+        room -= max(*texts, 4) + _BAR * (one.bar or drawn) + 2
+        if room < 0 and found:
+            break
+        found.append(at)
+    return found
 
 
 def _opened(report: Report) -> dict[str, Any]:

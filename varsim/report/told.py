@@ -14,8 +14,6 @@ from varsim.study.statistics import Estimate
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from varsim.report.plots.plot import Plot
-
 MOST_COLUMNS: Final = 6
 
 # What a number is of: by this its unit is chosen when it is shown; any other text is the unit.
@@ -220,7 +218,7 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     data: Data = NO_DATA
     facts: Callable[[], dict[str, Any]] = dict
-    plots: Callable[[], Sequence[tuple["Plot[Any]", Any]]] = tuple
+    plots: Callable[[], Sequence[tuple[Any, Any]]] = tuple
     played: Callable[[], dict[str, Any]] | None = None
     meanings: Mapping[str, str] = field(default_factory=dict)
 

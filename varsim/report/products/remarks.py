@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.products import cautions, failures
@@ -49,7 +49,12 @@ def shared_rate(result: "Result") -> Note | None:
         )
         if applied > 0 and updates > 0:
             sizes.setdefault(rate(result.scenario, name), []).append(applied / updates)
-    worst = max(sizes.values(), key=lambda one: max(one) / min(one), default=[1.0])
+    return one_rate(sizes.values())
+
+
+def one_rate(sizes: Iterable[Sequence[float]]) -> Note | None:
+    """That updates of one learning rate are very different: their sizes in gradients, by rate."""
+    worst = max(sizes, key=lambda one: max(one) / min(one), default=[1.0])
     if max(worst) <= _MUCH * min(worst):
         return None
     low, high = (Number(round(one, 2)) for one in (min(worst), max(worst)))

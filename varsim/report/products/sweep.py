@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.products import cautions
 from varsim.report.products.points import along, scatter, titled
+from varsim.report.products.remarks import one_rate, rate
 from varsim.report.products.sweep_notes import notes
 from varsim.report.products.sweep_points import (
     DETAILS,
@@ -106,9 +107,13 @@ class _Telling:
         self.table = table
         self.named = {label: name_of(table, label) for label in table.strategies}
         bests = [row for label in table.strategies if (row := best(table, label)) is not None]
-        self.bests = sorted(bests, key=lambda row: -row.mean(speed(row)))
+        self.bests = sorted(bests, key=lambda row: (not self._counts(row), -row.mean(speed(row))))
         groups = {quantity.group for quantity in table.sweep.quantities}
         self.one_axis = len(groups) == 1 and 1 < len(table.sweep.points) <= _LONGEST
+
+    def _counts(self, row: Row) -> bool:
+        """Whether a row can be an answer: it is long enough, and fits into memory."""
+        return not row.done.too_short and (row.point, row.strategy) not in self.table.misfits
 
     # --- the headline -----------------------------------------------------------------------------
 
@@ -118,7 +123,7 @@ class _Telling:
             yield Note("nothing")
             return
         every = [row for row in self.bests if not row.done.too_short]
-        rows = [row for row in every if (row.point, row.strategy) not in self.table.misfits]
+        rows = [row for row in every if self._counts(row)]
         if not every:
             who = tuple(self.named[row.strategy] for row in self.bests)
             count = Number(min(row.done.gradients for row in self.bests))
@@ -171,9 +176,7 @@ class _Telling:
         there = {
             self._place(row, metric): row
             for row in reversed(self.table.rows)
-            if math.isfinite(row.mean(metric))
-            and not row.done.too_short
-            and (row.point, row.strategy) not in self.table.misfits
+            if math.isfinite(row.mean(metric)) and self._counts(row)
         }
         rows = list(there.values())[::-1]
         found = ranking(self.table, rows, metric, highest=False)
@@ -181,6 +184,11 @@ class _Telling:
             return
         row, target = rows[found.best], self.table.sweep.points[0].scenario.target_loss
         of: dict[str, Value] = {"target": f"{target:g}" if target is not None else ""}
+        if metric == TARGET and self._shared_rate(rows) is not None:
+            times = [one.mean(metric) for one in rows]
+            low, high = (Number(one, unit="s") for one in (min(times), max(times)))
+            yield Note("reached-unranked", of | {"low": low, "high": high})
+            return
         if metric == TARGET:
             of["time"] = Number(row.mean(metric), unit="s")
         else:
@@ -191,6 +199,19 @@ class _Telling:
             tied = tuple(self._place(rows[index], metric) for index in found.tied)
             yield Note(f"{code}-tie", {"tied": tied, **of})
 
+    def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
+        """That rows have one learning rate for updates of very different sizes, none being swept."""
+        points, sizes = self.table.sweep.points, dict[str, list[float]]()
+        if any("learning_rate" in quantity.path for quantity in self.table.sweep.quantities):
+            return None
+        for row in rows:
+            scenario = points[row.point].scenario
+            batch = scenario.workload_of(scenario.strategy(row.strategy)).batch_size
+            if row.mean("updates_per_s") > 0 and scenario.workload.has_values:
+                size = row.mean(STEERING) / row.mean("updates_per_s") / batch
+                sizes.setdefault(rate(scenario, row.strategy), []).append(size)
+        return one_rate(sizes.values())
+
     # --- tables -----------------------------------------------------------------------------------
 
     def compared(self) -> Told:
@@ -200,10 +221,9 @@ class _Telling:
         rows = self.bests or list(self.table.rows[:1])
         found = points(self.table, rows)
         first = rows[0]
-        tied = 0
-        if self.bests:
-            by_speed = ranking(self.table, rows, speed(first))
-            tied = len(by_speed.tied) if by_speed is not None else 0
+        answers = [row for row in self.bests if self._counts(row)]
+        by_speed = ranking(self.table, answers, speed(first)) if answers else None
+        tied = len(by_speed.tied) if by_speed is not None else 0
         return Told(found.rows, found.columns, corner="best point of", best=tied)
 
     def _along(self) -> Told:
@@ -354,6 +374,8 @@ class _Telling:
             yield Note("marks")
         yield from notes(self.table, self.named)
         yield from self._few_in_common()
+        reached = [row for row in self.table.rows if math.isfinite(row.mean(TARGET))]
+        yield from filter(None, [self._shared_rate(list(filter(self._counts, reached)))])
         scenarios = [point.scenario for point in self.table.sweep.points]
         yield from (one for one in cautions.of_points(scenarios) if one.code != "memory")
 
