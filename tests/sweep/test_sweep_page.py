@@ -196,13 +196,13 @@ class TestTold:
     def test_times_to_a_loss_at_one_rate_are_not_ranked(self, tmp_path: Path) -> None:
         """All-reduce makes one update of four gradients where async PS makes four of one."""
         base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
-        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 0.5}")
+        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 0.1}")
         base = base.replace("{kind: backup_workers, replicas_to_aggregate: 2}", "{kind: none}")
-        base = base.replace("{global_steps: 10}", "{global_steps: 60, loss: 1.0}")
+        base = base.replace("{global_steps: 10}", "{global_steps: 60, loss: 0.01}")
         one_rate, _, _ = carried_out(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
         assert told(one_rate).headline[1].code == "reached-unranked"
         assert noted(one_rate)["shared-rate"].values["low"] == Number(1)
-        block = "workload.optimizer.learning_rate: [0.2, 0.5]"
+        block = "workload.optimizer.learning_rate: [0.05, 0.1]"
         swept, _, _ = carried_out(sweep(block, base=base), tmp_path / "own")
         assert told(swept).headline[1].code in ("soonest", "soonest-tie")
         assert "shared-rate" not in noted(swept)

@@ -58,7 +58,8 @@ def page(report: Report, files: Mapping[str, str]) -> str:
         "columns": columns,
         "alike": alike,
         "whole": _whole(report.table, columns),
-        "more": len(columns) + len(alike) < len(report.table.columns),
+        # All numbers of a run are in a table of its own.
+        "more": report.kind != "training" and len(columns) < len(report.table.columns),
         "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
         "charts": [_chart(report, one) for one in _grouped(report.charts)],

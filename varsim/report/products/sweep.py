@@ -200,7 +200,7 @@ class _Telling:
             yield Note(f"{code}-tie", {"tied": tied, **of})
 
     def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
-        """That rows have one learning rate for updates of very different sizes, none being swept."""
+        """That rows share one learning rate for updates of very different sizes, not swept."""
         points, sizes = self.table.sweep.points, dict[str, list[float]]()
         if any("learning_rate" in quantity.path for quantity in self.table.sweep.quantities):
             return None
