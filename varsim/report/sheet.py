@@ -30,7 +30,8 @@ _FRONT: Final = " The line joins those that do more than all that cost less."
 _NARROW: Final = 44  # characters of a row that narrow screens show, too
 _BAR: Final = 7  # so many characters a bar is long there
 _SHADES: Final = 10  # of the cells of a map
-_COLUMNS: Final = ("front", "hollow", "best")  # of points, that are no axes
+_FLAGS: Final = ("front", "hollow", "ring")  # of points
+_NO_AXES: Final = (*_FLAGS, "x", "mean", "text")  # columns of points
 
 
 class Drawn(NamedTuple):
@@ -203,15 +204,15 @@ def _series(chart: Chart, name: str) -> dict[str, Any]:
     known = all(value is not None for value in picked["low"])
     if not known or picked["low"] == picked["high"]:
         picked = {"x": picked["x"], "mean": picked["mean"]}
-    best = [bool(chart.data["best"][at]) for at in rows] if "best" in chart.data else []
-    return picked | ({"best": best} if any(best) else {})
+    ring = [bool(chart.data["ring"][at]) for at in rows] if "ring" in chart.data else []
+    return picked | ({"ring": ring} if any(ring) else {})
 
 
 def _points(report: Report, chart: Chart) -> dict[str, Any]:
     """Rows as points: what chart.js draws, with the table that they open."""
     colors = _colors(report)
     names = list(dict.fromkeys(chart.data[chart.by]))
-    heads = [head for head in chart.data if head not in (chart.by, *_COLUMNS)]
+    heads = [head for head in chart.data if head not in (chart.by, *_NO_AXES)]
     return {
         "mark": "points",
         "x": heads.index(chart.x),
@@ -223,7 +224,8 @@ def _points(report: Report, chart: Chart) -> dict[str, Any]:
         "names": names,
         "colors": [colors.get(name, "var(--faint)") for name in names],
         "series": [names.index(name) for name in chart.data[chart.by]],
-        **{name: [int(one) for one in chart.data[name]] for name in _COLUMNS},
+        **{name: [int(one) for one in chart.data[name]] for name in _FLAGS},
+        "said": {"hollow": chart.hollow, "ring": chart.ring},
         "target": chart.target,
         "table": f"table-{_id(chart.name)}",
     }

@@ -125,8 +125,8 @@ class Chart(NamedTuple):
     - bars: `mean`, `half`, `best` (it wins); with `x` upright, at each `x`
     - cut bars: `part` (in `looks`), `mean`
     - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks
-    - points: `x`, `mean`, `hollow`, `text` beside it; a page joins those of the `front`, and has all
-      other columns to choose as axes; a point opens its row of the table with the chart's name
+    - points: `x`, `mean`, `hollow`, `text` beside it; a page joins those of the `front`, has all
+      other columns as axes to choose, and a point opens its row of the table with the chart's name
     - heat: `x`, `row`, `mean`, `best`; `by`: of what the colours are; `target`: their middle
     - spans: see `charts.timeline`
 

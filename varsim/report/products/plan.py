@@ -200,7 +200,7 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
         [at for at, one in rows if fast and one in front],
         [at for at, one in rows if not one.feasible],
         [at for at, one in rows if one == plan.found.answer],
-        targets.throughput if fast else 100 * (targets.goodput or 0),
+        targets.throughput if fast else targets.goodput,
     )
 
 

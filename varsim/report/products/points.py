@@ -15,7 +15,6 @@ _UNITS: Final = {
     "rate": ("bit/s", 8.0),
     "flops": ("FLOP/s", 1.0),
 }
-_PERCENT: Final = 100.0
 
 
 def scatter(
@@ -42,9 +41,11 @@ def scatter(
     if x not in heads or y not in heads:
         return None
     whole = range(len(table.rows))
-    marks = {"front": front, "hollow": hollow, "best": best}
+    marks = {"front": front, "hollow": hollow, "ring": best}
     data |= {name: [row in rows for row in whole] for name, rows in marks.items()}
-    return Chart(table.corner, "points", data, heads[x], heads[y], "who", target)
+    data |= {"x": data[heads[x]], "mean": data[heads[y]]}
+    at = Chart(table.corner, "points", data, heads[x], heads[y], "who", target)
+    return at._replace(ring="the answer", hollow="may miss a target")
 
 
 def along(table: Table, metrics: Mapping[str, str], named: Mapping[str, str]) -> list[Chart]:
@@ -65,9 +66,9 @@ def along(table: Table, metrics: Mapping[str, str], named: Mapping[str, str]) ->
                 if isinstance(cell, Number) and math.isfinite(cell.mean):
                     rows.append((named[label], x, *_bounds(cell), cell.verdict == "best"))
         if any(row[2] for row in rows):
-            names = ("who", "x", "mean", "low", "high", "best")
+            names = ("who", "x", "mean", "low", "high", "ring")
             data = dict(zip(names, zip(*rows, strict=True), strict=True))
-            found.append(Chart("along", "lines", data, across, head, "who"))
+            found.append(Chart("along", "lines", data, across, head, "who", ring="its best"))
     return found
 
 
@@ -81,9 +82,9 @@ def numbers(cells: Sequence[Cell]) -> tuple[list[float | str | None], str]:
     if any(isinstance(cell, Number) for cell in cells):
         known = [cell for cell in cells if isinstance(cell, Number)]
         (unit, *_) = [cell.unit for cell in known]
-        share = unit in ("share", "part")
-        values = [_mean(cell) * (_PERCENT if share else 1) for cell in cells]
-        return [value if math.isfinite(value) else None for value in values], "%" * share or unit
+        values = [_mean(cell) for cell in cells]
+        finite = [value if math.isfinite(value) else None for value in values]
+        return [*finite], "share" if unit == "part" else unit
     texts = [cell if isinstance(cell, str) and cell not in ("", "-") else None for cell in cells]
     there = [text for text in texts if text is not None]
     for dimension, (unit, often) in {"": ("", 1.0), **_UNITS}.items():
@@ -102,7 +103,6 @@ def _mean(cell: Cell) -> float:
 
 
 def _bounds(cell: Number) -> tuple[float, float, float]:
-    """Its mean and the ends of its interval, of shares in percent."""
-    often = _PERCENT if cell.unit == "share" else 1
+    """Its mean and the ends of its interval."""
     half = cell.half if math.isfinite(cell.half) else 0.0
-    return often * cell.mean, often * (cell.mean - half), often * (cell.mean + half)
+    return cell.mean, cell.mean - half, cell.mean + half

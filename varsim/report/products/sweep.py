@@ -347,9 +347,7 @@ class _Telling:
         quick = speed(table.rows[0])
         if self.one_axis:
             told = {
-                key: titled(head, "%" if unit == "share" else unit)
-                for key, head, unit in metrics(table)
-                if key not in DETAILS
+                key: titled(head, unit) for key, head, unit in metrics(table) if key not in DETAILS
             }
             yield from along(compared, told, self.named)
         rows = table.rows[: len(every.rows)]

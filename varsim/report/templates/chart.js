@@ -1,6 +1,6 @@
 // The charts of a page: lines with bands, and points, on axes in plain units; by pointer and keys.
-// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, best}]}]}.
-// Points: {mark, x, y, axes: [{head, unit, values}], names, colors, series, front, hollow, table}.
+// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, ring}]}]}.
+// Points: {mark, x, y, axes: [{head, unit, values}], names, colors, series, front, hollow, ring, said, table}.
 "use strict";
 // The marks of strategies: corners, where the first is, how far in every third is; the area of a circle.
 const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
@@ -52,7 +52,7 @@ function grid(svg, x, y, right) {
   write(4, 10, y.title, "start");
   const wanted = (at, target) => {
     make("path", svg, { class: "grid", d: `M${left},${at}H${width - right}`, "stroke-dasharray": "5 4" });
-    write(width - right - 4, at - 4, `target ${number(target)}`);
+    write(width - right - 4, at - 4, `target ${y.said(target)}`);
   };
   return { width, height, left, bottom, top, px, py, write, wanted };
 }
@@ -91,11 +91,11 @@ function lines(box, data) {
     if (target) wanted(over(target), target);
     const labels = [];
     for (const one of shown) {
-      const { name, color, mean, low, high, best = [] } = one, line = path(one, mean);
+      const { name, color, mean, low, high, ring = [] } = one, line = path(one, mean);
       if (low) make("path", svg, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
       make("path", svg, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
       if (line.length <= 40) for (const place of line) make("path", svg, { d: shape(0, 3), transform: `translate(${place})`, fill: color });
-      best.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
+      ring.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
       labels.push({ name, color, end: line.at(-1).split(",").map(Number) });
     }
     // Names at the ends, moved apart; those of one height from the lowest up.
@@ -151,7 +151,7 @@ function points(box, data) {
     entry.insertAdjacentHTML("beforeend", `<svg viewBox="-7 -7 14 14"><path d="${shape(i, 5)}" fill="${data.colors[i]}"/></svg>`);
     entry.append(name);
   });
-  for (const [which, said] of [["hollow", "hollow: may miss a target"], ["best", "ring: the answer"]]) if (data[which].some(Boolean)) make("span", key, {}, said);
+  for (const [which, said] of Object.entries(data.said)) if (data[which].some(Boolean)) make("span", key, {}, `${which}: ${said}`);
   const svg = picture(box, "group", "Every row of the table under Details, a point each; arrow keys go from point to point");
 
   const open = (row) => {
@@ -173,7 +173,7 @@ function points(box, data) {
     if (usual && front.length && Number(across.value) === data.x) make("path", svg, { class: "front", d: front.map(([h, v], i) => (i ? `H${h}V${v}` : `M${h},${v}`)).join("") });
     const made = [];
     for (const i of there) {
-      if (data.best[i]) make("circle", svg, { cx: at(i)[0], cy: at(i)[1], r: 10, class: "ring" });
+      if (data.ring[i]) make("circle", svg, { cx: at(i)[0], cy: at(i)[1], r: 10, class: "ring" });
       const own = data.series[i], said = axes.map(({ head, values, unit }) => values[i] !== null && `${head}: ${typeof values[i] === "number" ? scale({ head, unit }, [values[i]]).said(values[i]) : values[i]}`);
       const told = [data.names[own], ...said].filter(Boolean);
       const point = make("path", svg, { d: shape(own, data.front[i] ? 6 : 4.4), transform: `translate(${at(i)})`, role: "button", tabindex: made.length ? "-1" : "0", "aria-label": told.join(", "), class: data.hollow[i] ? "missed" : "" });

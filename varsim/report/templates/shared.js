@@ -15,10 +15,10 @@ const rung = (number) => {
   return [1, 2, 5, 10].find((n) => n * power >= number * 0.999) * power;
 };
 const number = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 9 });
-const PREFIXES = { s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]] };
+const PREFIXES = { s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]], share: [[0.01, "%"]] };
 for (const unit of ["B", "bit/s", "FLOP/s"]) PREFIXES[unit] = [..."PTGMk"].map((prefix, i) => [10 ** (15 - 3 * i), prefix + unit]);
 // A range of values is told in the unit of its largest.
-const unitOf = (unit, most) => PREFIXES[unit]?.find(([worth]) => most >= worth) || [1, unit];
+const unitOf = (unit, most) => PREFIXES[unit]?.find(([worth]) => most >= worth) || PREFIXES[unit]?.at(-1) || [1, unit];
 const tip = make("div", document.body, { class: "tip", role: "tooltip", id: "tip", hidden: "" });
 // Told under an element, or under a place of the window.
 const tell = (lines, place) => {
