@@ -1,170 +1,39 @@
-"""The life of a job among failures: attempts worked out by hand; times in s, a step of 1 s."""
+"""The life of a job among failures, of which a few steps are simulated; times in s.
+
+Attempts worked out by hand are in `by_hand/life.yaml`.
+"""
 
 from typing import Any
 
-import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from tests.building import run, scenario
-from tests.seams import Attempt
+from tests.lives import MORTAL
+from tests.seams import Attempt, dump_scenario, load_text
 from varsim import Scenario, simulate
-from varsim.cluster.course import DrawnSteps, Pace, PaceError, Steps
-from varsim.cluster.life import Life, Saving
-from varsim.cluster.recovery import Spares
-from varsim.cluster.striking import Hosts, Strike, Struck
 
 NS = 10**9
-DOWN = {"restart": 3.0}
-SAVED = {"every": 10.0, "write": 2.0}
+STEP: dict[str, Any] = {"kind": "constant", "value": 1.0}
+SAVED = {key: MORTAL[key] for key in ("failures", "checkpoint", "recovery", "stop")}
+SOURCE: dict[str, Any] = {"domain": "worker", "mtbf": 100.0, "repair": 5.0}
 
 
-def fails(*gaps: tuple[float, ...], repair: float | None = None) -> dict[str, Any]:
-    """Workers that fail after these times, one after the other."""
-    found: dict[str, Any] = {"domain": "worker", "law": {"kind": "trace", "seconds": gaps}}
-    return found if repair is None else {**found, "repair": repair}
-
-
-def lived(source: dict[str, Any], workers: int = 1, **changes: Any) -> list[dict[str, float]]:
-    """The attempts, without what is 0; times in s."""
-    failures = {"horizon": 100.0, "detection": 1.0, "of": (source,), **changes.pop("failures", {})}
+def lived(horizon: float, source: dict[str, Any], workers: int = 1, **changes: Any) -> NDArray[Any]:
+    """The attempts of a life, in columns of ns."""
     life = run(
-        changes.pop("strategy", "on_write"),
-        **{
-            "cluster": {"workers": workers, "compute": {"kind": "constant", "value": 1.0}},
-            "failures": failures,
-            "checkpoint": SAVED,
-            "recovery": DOWN,
-            **changes,
-        },
+        "on_write",
+        cluster={"workers": workers, "compute": STEP},
+        failures={"horizon": horizon, "of": (source,)},
+        **changes,
     ).life
     assert life is not None
-    assert life[:, 1:7].sum() == failures["horizon"] * NS
-    rows = [dict(zip(Attempt._fields, row, strict=True)) for row in life.tolist()]
-    times = Attempt._fields[:7]
-    return [{k: v / NS if k in times else v for k, v in row.items() if v} for row in rows]
+    return life
 
 
-def test_what_was_not_saved_is_lost_and_made_again() -> None:
-    # Saved at 12 and 24; of 24-30 the step that would end at 30 has not. Down until 34, then five
-    # cycles of 12 s, and 6 s that nothing throws away.
-    first, last = lived(fails((30.0, 1000.0)))
-
-    assert first == {
-        **{"productive": 20, "checkpoint": 4, "lost": 6, "detection": 1, "restart": 3},
-        **{"steps": 20, "steps_lost": 5, "checkpoints": 2, "failures": 1},
-    }
-    assert last == {"start": 34, "productive": 56, "checkpoint": 10, "steps": 56, "checkpoints": 5}
-
-
-@pytest.mark.parametrize(
-    ("moment", "checkpoints", "lost"),
-    [
-        (11.0, 0, 11),  # in a write
-        (12.0, 0, 12),  # at the instant of its end, which it does not reach
-        (12.5, 1, 0.5),
-        (10.0, 0, 10),
-    ],
-)
-def test_a_checkpoint_counts_when_it_is_written(
-    moment: float, checkpoints: int, lost: float
-) -> None:
-    first, _ = lived(fails((moment, 1000.0)))
-
-    assert (first.get("checkpoints", 0), first["lost"]) == (checkpoints, lost)
-
-
-def test_a_failure_while_down_begins_detection_and_restart_anew() -> None:
-    # 30 and 32.5, in the restart, 34, in its detection... at 33.5 it is still being detected.
-    struck = fails((30.0, 1000.0), (32.5, 1000.0), (33.0, 1000.0))
-    first, last = lived(struck, 3)
-
-    # Detection 30-31, restart 31-32.5; detection 32.5-33; detection 33-34, restart 34-37.
-    assert (first["detection"], first["restart"]) == (2.5, 4.5)
-    assert (first["failures"], last["start"]) == (3, 37)
-
-
-def test_members_age_only_while_they_can_fail() -> None:
-    # 30 s of work and writes in any case; the next 30 s come after the 4 s down, or within them.
-    starts = {
-        strike: [row.get("start", 0) for row in lived(fails((30.0,)), failures={"strike": strike})]
-        for strike in ("always", "while_running", "while_computing")
-    }
-
-    assert starts["always"] == [0, 34, 64, 94]
-    assert starts["while_running"] == [0, 34, 68]
-    # 30 s of work, with two writes between: the third is not begun.
-    assert starts["while_computing"] == [0, 38, 76]
-
-
-def test_of_all_workers_at_one_instant() -> None:
-    first, _ = lived(fails((30.0, 1000.0)), 3)
-
-    assert (first["failures"], first["restart"]) == (3, 3)
-
-
-def test_without_checkpoints_all_is_lost() -> None:
-    first, last = lived(fails((30.0, 1000.0)), checkpoint=None)
-
-    assert (first["lost"], "productive" in first) == (30, False)
-    assert last["productive"] == 66
-
-
-def test_an_asynchronous_checkpoint_may_be_one_interval_back() -> None:
-    # 10 s of work; snapshot 10-11; write 11-15 beside work at half the pace (2 s of it); 8 s more
-    # until 23; snapshot 23-24; write until 28. At 27 the first counts: its 10 s, its snapshot and
-    # 2 s of slowness; 14 s are lost: 8 + 2 of work in full, half of 3 s, one snapshot.
-    saved = {"mode": "asynchronous", "every": 10.0, "write": 4.0, "snapshot": 1.0, "slowdown": 1.0}
-    first, _ = lived(fails((27.0, 1000.0)), checkpoint=saved)
-
-    assert (first["productive"], first["checkpoint"], first["lost"]) == (10, 3, 14)
-    # Work: 10, 2, 8, and 1.5 of the write until 27.
-    assert (first["steps"], first["steps_lost"]) == (10, 11)
-
-
-def test_spares_hot_then_cold_then_a_repair() -> None:
-    # Three fail at 30, noticed at 31: one hot spare at once, one cold at 41, one repaired at 81.
-    spares = {"hot": 1, "cold": 1, "swap": 10.0}
-    first, last = lived(fails((30.0, 1000.0), repair=50.0), 3, recovery={**DOWN, "spares": spares})
-
-    assert (first["repair"], first["spares"], last["start"]) == (50, 2, 84)
-
-
-def test_a_host_that_is_missing_cannot_fail() -> None:
-    # Fails at 30, is away until 51, would fail again at 40 and does at 60.
-    first, second, _ = lived(fails((30.0, 10.0, 20.0, 1000.0), repair=20.0))
-
-    assert (first["repair"], first["failures"], second["start"]) == (20, 1, 54)
-    assert second["lost"] == 6
-
-
-def test_a_rack_takes_all_its_hosts() -> None:
-    network = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come", "kind": "racks"}
-    source = {**fails((30.0, 1000.0), (1000.0,), repair=5.0), "domain": "rack"}
-    first, _ = lived(
-        source,
-        4,
-        network={**network, "hosts_per_rack": 2, "oversubscription": 1.0},
-        recovery={**DOWN, "spares": {"hot": 4}},
-    )
-
-    assert (first["failures"], first["spares"]) == (1, 2)
-
-
-def test_recorded_failures_strike_when_they_did() -> None:
-    """Beside what fails at random, in whatever order; a link that is down takes its host along."""
-    recorded = {"failures": ((60.0, "link", 1), (30.0, "worker", 0)), "repair": 5.0}
-    failures = {"of": (), "recorded": recorded}
-    first, second, last = lived({}, 2, failures=failures)
-
-    # Noticed at 31, repaired at 36, again at work at 39; then 21 s: 2 s into the second cycle 9 s.
-    assert (first["lost"], first["repair"], second["start"]) == (6, 5, 39)
-    assert (second["productive"], second["lost"], second["repair"], last["start"]) == (10, 9, 5, 69)
-    beside = {
-        "of": (fails((30.0, 1000.0), (1000.0,)),),
-        "recorded": {"failures": ((60.0, "link", 1),)},
-    }
-    assert [row.get("start") for row in lived({}, 2, failures=beside)] == [None, 34, 64]
+def column(life: NDArray[Any], name: str) -> NDArray[Any]:
+    return life[:, Attempt._fields.index(name)]
 
 
 def test_what_is_not_random_is_lived_once() -> None:
@@ -175,33 +44,6 @@ def test_what_is_not_random_is_lived_once() -> None:
     at_random = {**recorded, "of": ({"domain": "link", "mtbf": 50.0},)}
     made = scenario({"kind": "on_write"}, replications=4, failures=at_random)
     assert simulate(made).replications == 4
-
-
-@pytest.mark.parametrize(
-    ("moment", "kept", "lost", "steps", "steps_lost"),
-    [
-        (5.5, 0, 5.5, 0, 3),  # in the second average, without which the fourth step is not over
-        (7.0, 0, 7, 0, 4),  # in the write
-        (9.5, 6, 1.5, 4, 1),
-    ],
-)
-def test_local_steps_are_saved_when_they_have_been_averaged(
-    moment: float, kept: float, lost: float, steps: int, steps_lost: int
-) -> None:
-    # Two steps of 1 s, and 1 s to average them: 4 s of work are over with the second round, at 6.
-    first, _ = lived(
-        fails((moment, 1000.0)),
-        2,
-        strategy={"kind": "local_sgd", "period": 2},
-        network={"bandwidth": 100.0, "latency": 0.0, "sharing": "first_come"},
-        problem={"kind": "timing", "size": 100.0},
-        workload={"optimizer": None},
-        stop={"global_steps": 7},
-        checkpoint={"every": 4.0, "write": 2.0},
-    )
-
-    found = [first.get(name, 0) for name in ("productive", "lost", "steps", "steps_lost")]
-    assert found == [kept, lost, steps, steps_lost]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +69,7 @@ def test_the_optimal_interval_is_of_whole_rounds(mtbf: float, strike: str, rando
             stop={"global_steps": 401},
         ).life
         assert life is not None
-        kept, saved = life[:, 1].sum(), life[:, Attempt._fields.index("checkpoints")].sum()
+        kept, saved = life[:, 1].sum(), column(life, "checkpoints").sum()
         return kept / (2e6 * NS), kept / saved / 20 / NS
 
     (best, rounds), *others = [goodput(every) for every in ("optimal", 20, 40, 60, 80, 100)]
@@ -235,45 +77,9 @@ def test_the_optimal_interval_is_of_whole_rounds(mtbf: float, strike: str, rando
     assert best == max(found for found, _ in others)
 
 
-def test_a_start_takes_its_time_at_first_and_again() -> None:
-    slow = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
-    first, second, last = lived(
-        fails((30.0, 1000.0)), cluster={**slow, "overheads": {"first_iteration": 5.0}}
-    )
-
-    assert first == {"restart": 5}
-    # 25 s of an attempt: two cycles and 1 s; then 1 + 3 + 5 s down.
-    assert (second["lost"], second["restart"], last["start"]) == (1, 8, 39)
-
-
-LAYERWISE: dict[str, Any] = {
-    "strategy": {"kind": "on_write", "bucketing": "layers", "overlap": "forward"},
-    "cluster": {"workers": 2, "compute": {"kind": "phases", "forward": 1.0, "backward": 1.0}},
-    "network": {"bandwidth": 1000.0, "latency": 0.0, "sharing": "first_come"},
-    "problem": {"kind": "timing"},
-    "workload": {"layers": ({"backward": 0.5, "size": 400.0},) * 2, "optimizer": None},
-}
-
-
-@pytest.mark.parametrize(("moment", "lost", "steps_lost"), [(16.0, 2, 0), (17.0, 3, 1)])
-def test_beside_the_next_forward_pass_a_step_is_over_when_all_is_gathered(
-    moment: float, lost: float, steps_lost: int
-) -> None:
-    # Halves of all-reduces take 0.2 s a layer. Forward 0-1, backward of the last layer 1-1.5, of
-    # the first 1.5-2; reduce-scatters until 1.7 and 2.2, all-gathers until 2.4 and 2.6: the end of
-    # the step. The next one's forward pass begins at 2.4; it ends at 5, and is saved until 7. From
-    # there all is as at the start, with no forward pass that had begun before.
-    first, last = lived(
-        fails((moment, 1000.0)),
-        2,
-        **LAYERWISE,
-        checkpoint={"every": 4.0, "write": 2.0},
-        stop={"global_steps": 8},
-    )
-
-    assert (first["productive"], first["checkpoint"], first["lost"]) == (10, 4, lost)
-    assert (first["steps"], first.get("steps_lost", 0)) == (4, steps_lost)
-    assert last["start"] == moment + 4
+def test_nothing_new_in_a_dump_without_failures() -> None:
+    plain: Scenario = scenario({"kind": "on_write"})
+    assert not {"failures", "checkpoint", "recovery"} & set(plain.model_dump(mode="json"))
 
 
 @pytest.mark.parametrize(
@@ -284,107 +90,89 @@ def test_beside_the_next_forward_pass_a_step_is_over_when_all_is_gathered(
     ],
 )
 def test_layers_of_two_versions_are_no_model(why: str, changes: dict[str, Any]) -> None:
-    cluster = {**LAYERWISE["cluster"], **changes.get("cluster", {})}
+    phases = {"compute": {"kind": "phases", "forward": 1.0, "backward": 1.0}}
     with pytest.raises(ValidationError, match=why):
-        lived(fails((5.0,)), 2, **{**LAYERWISE, **changes, "cluster": cluster})
+        scenario(
+            {"kind": "on_write", "bucketing": "layers", "overlap": "forward"},
+            **{**SAVED, **changes, "cluster": {**phases, **changes.get("cluster", {})}},
+            problem={"kind": "timing"},
+            workload={"layers": ({"backward": 0.5, "size": 400.0},) * 2, "optimizer": None},
+        )
 
 
 def test_the_same_failures_whatever_the_checkpoint() -> None:
-    def moments(every: float) -> list[int]:
-        source = {"domain": "worker", "mtbf": 20.0}
-        rows = lived(source, 2, checkpoint={"every": every, "write": 1.0}, recovery=None)
-        return [round(row.get("start", 0) * 1e6) for row in rows]
-
-    assert moments(5.0) == moments(10.0)
-    assert len(moments(5.0)) > 5
-
-
-class TestPace:
-    def test_a_rhythm_goes_on(self) -> None:
-        pace = Pace.of(np.array([3, 5, 6, 8, 9]))
-
-        # 3, then 2, 1, 2, 1: ends at 11, 12, 14 and so on.
-        assert [pace.end_of(step) for step in range(1, 10)] == [3, 5, 6, 8, 9, 11, 12, 14, 15]
-        assert [pace.by(time) for time in (0, 2, 3, 9, 10, 11, 15)] == [0, 0, 1, 5, 5, 6, 9]
-
-    def test_a_rhythm_of_rounds_is_not_shorter_than_they_are(self) -> None:
-        equal = Pace.of(np.arange(1, 7), 3)
-
-        assert (equal.end_of(8), equal.by(8)) == (8, 8)
-        with pytest.raises(PaceError, match="the 5 that were simulated show no rhythm"):
-            Pace.of(np.arange(1, 6), 3)
-
-    @pytest.mark.parametrize("steps", [[3], [3, 7], [4, 8, 12, 13, 17]])
-    def test_none_that_repeats(self, steps: list[int]) -> None:
-        with pytest.raises(PaceError, match="let the run make more updates"):
-            Pace.of(np.array(steps))
-
-
-SAVINGS = (
-    Saving(every=30, stops=7),
-    Saving(every=30, stops=7, exposed=False),
-    Saving(every=25, stops=3, beside=20, slowed=10),
-    Saving(every=30, beside=30),
-    Saving(),
-)
-
-
-class Once:
-    """A failure of the only host after so much time in which it can fail (ns)."""
-
-    def __init__(self, exposure: int) -> None:
-        self.hosts, self.time = Hosts(Spares()), exposure
-
-    def until(self, _: float) -> list[Strike]:
-        return [Strike(self.time, 0, 0, 0, False, -1)]
-
-    def takes(self, _: Strike) -> set[int]:
-        return {0}
-
-    def happen(self, strikes: list[Strike], _: int) -> tuple[Struck, set[int]]:
-        return Struck(len(strikes)), {0}
-
-
-def struck_once(saving: Saving, steps: Steps, each: int, exposure: int, left: int) -> Any:
-    never = {"detection": 0, "restart": 0, "read": 0, "start_up": 0, "always": False}
-    only: dict[str, Any] = {"number": 1, "fewest": 1, "restarts": True, **never}
-    failing: Any = Once(exposure)
-    return Life(failing, saving, lambda _: steps, each, horizon=left / NS, **only).attempts()
-
-
-@pytest.mark.parametrize("saving", SAVINGS)
-@pytest.mark.parametrize("round_of", [(10,), (8, 15)])
-def test_steps_that_are_all_drawn_alike_are_those_of_a_rhythm(
-    saving: Saving, round_of: tuple[int, ...]
-) -> None:
-    """Cycle by cycle, and all at once: the same to the nanosecond, wherever it is cut."""
-    steps = np.tile(round_of, 20)
-    rounds = steps.reshape(20, -1)
-    for left in (*range(1, 130), 500):
-        for exposure in (10**6, *range(0, 140, 1 if left == 500 else 7)):
-            one, other = (
-                struck_once(saving, made, len(round_of), exposure, left)
-                for made in (
-                    Pace.of(np.cumsum(steps), len(round_of)),
-                    DrawnSteps(rounds, np.random.default_rng),
-                )
-            )
-            assert (one == other).all(), (left, exposure)
-
-
-def test_random_steps_need_some_to_draw_from() -> None:
-    for each, needed in ((1, 20), (3, 60)):
-        with pytest.raises(PaceError, match=f"let the run make {needed} updates or more"):
-            DrawnSteps(np.full((19, each), 10), np.random.default_rng)
+    rare, often = (
+        lived(100.0, {"domain": "worker", "mtbf": 20.0}, 2, checkpoint={"every": each, "write": 1})
+        for each in (10.0, 5.0)
+    )
+    assert column(rare, "start").tolist() == column(often, "start").tolist()
+    assert len(rare) > 5
 
 
 def test_a_scenario_of_days_takes_no_longer() -> None:
     """Billions of steps are as many divisions as there are failures."""
-    (only,) = lived(fails((9e8,)), failures={"horizon": 8.64e7})
+    once = {"domain": "worker", "law": {"kind": "trace", "seconds": ((9e8,),)}}
+    assert column(lived(8.64e7, once), "steps").tolist() == [86_400_000]
 
-    assert only["steps"] > 7e7
+
+def test_availability_is_what_renewal_theory_says() -> None:
+    """Mean 20 s, median 10 s of repair after 100 s on average: away for 20 of 120 s."""
+    repair = {"kind": "lognormal", "mean": 20.0, "median": 10.0}
+    life = lived(3e6, {**SOURCE, "repair": repair})
+    # Some 25,000 repairs, each sqrt(3) of their mean apart: within four standard errors.
+    assert column(life, "repair").sum() / NS / 3e6 == pytest.approx(20 / 120, rel=0.05)
 
 
-def test_nothing_new_in_a_dump_without_failures() -> None:
-    plain: Scenario = scenario({"kind": "on_write"})
-    assert not {"failures", "checkpoint", "recovery"} & set(plain.model_dump(mode="json"))
+def test_two_stages_of_repair_take_their_mean() -> None:
+    """A restart of 2 s that is enough in 3 of 4 cases, else 40 s more: 12 s on average."""
+    first, second = ({"kind": "constant", "value": each} for each in (2.0, 40.0))
+    stages = {"kind": "stages", "works": 0.75, "first": first, "second": second}
+    repairs = column(lived(1e6, {**SOURCE, "repair": stages}), "repair") / NS
+
+    assert set(repairs[repairs > 0][:-1].tolist()) == {2.0, 42.0}
+    assert repairs.sum() / 1e6 == pytest.approx(12 / 112, rel=0.06)
+
+
+def test_lemons_fail_so_many_times_as_often_and_others_as_before() -> None:
+    """Of 500 workers: the others' failures are those of the same job without lemons."""
+
+    def failures(**more: Any) -> tuple[set[int], int]:
+        source = {**SOURCE, "repair": None, **more}
+        life = lived(2000.0, source, 500)
+        return set(column(life, "start").tolist()), int(column(life, "failures").sum())
+
+    plain, count = failures()
+    mixed, more = failures(lemons={"share": 0.1, "times": 5.0})
+    # 20 mean times; 500 members, of whom 50 fail five times as often.
+    assert count == pytest.approx(20 * 500, rel=0.05)
+    assert more == pytest.approx(20 * (450 + 5 * 50), rel=0.1)
+    # Of the plain ones nine in ten are there as they were.
+    assert len(plain & mixed) / len(plain) == pytest.approx(0.9, abs=0.06)
+
+
+def test_a_fault_strikes_until_it_is_found() -> None:
+    """The same failures as without, each 1 / (1 - 0.5) times; the wrong one is taken in half."""
+    source = {**SOURCE, "repair": 1e-6, "mistaken": {"share": 0.5, "again": 0.5}}
+    found = int(column(lived(2000.0, source, 50), "failures").sum())
+    plain = int(column(lived(2000.0, {**SOURCE, "repair": 1e-6}, 50), "failures").sum())
+    assert plain == pytest.approx(1000, rel=0.1)
+    assert found == pytest.approx(2 * plain, rel=0.1)
+
+
+def test_a_fault_that_is_not_over_is_written_as_it_is_read() -> None:
+    recorded = {"failures": ((10.0, "worker", 0, 40.0), (20.0, "worker", 1, None))}
+    made = scenario({"kind": "on_write"}, failures={"horizon": 100.0, "recorded": recorded})
+    assert load_text(dump_scenario(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("source", "workers", "why"),
+    [
+        ({"repair": None}, 3, "mistaken has no effect without repair"),
+        ({}, 1, "there is no other worker that could be taken for it"),
+    ],
+)
+def test_what_cannot_be_mistaken_is_refused(source: dict[str, Any], workers: int, why: str) -> None:
+    of = {**SOURCE, **source, "mistaken": {"share": 0.5, "again": 20.0}}
+    with pytest.raises(ValidationError, match=why):
+        lived(100.0, of, workers)

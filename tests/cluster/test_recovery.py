@@ -1,35 +1,41 @@
 """Keys of failures, checkpoints and recovery: optimal intervals, and what is refused and why."""
 
+import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
 from tests.building import assert_same, declared, example, run, scenario
 from tests.lives import (
     ASYNCHRONOUS,
-    CHECKPOINT,
     FAILURES,
     MORTAL,
     RECORDED,
     SOURCE,
     WEIBULL,
 )
-from tests.seams import STRATEGIES, Attempt, Run, run_one
-from varsim.cluster.course import PaceError
-from varsim.cluster.failing import FailureSource, RecordedFailures
-from varsim.cluster.recovery import Checkpoint, RandomFailures
-from varsim.study.beginning import begin
+from tests.seams import STRATEGIES, PaceError, Run, app, dump_scenario, load_text, run_one
+from tests.strategies.test_by_hand import BASE, merged
+from varsim import Scenario, ScenarioError, load_scenario
 
-NODES = {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e9, "latency": 0.0}}
+DAY = 86_400.0
+LINKS = {"bandwidth": 1e9, "latency": 0.0}
+NODES = {"kind": "nodes", "workers_per_node": 2, "inside": LINKS}
 
 
 def interval(mean: float, cost: float, strike: str = "always", down: float = 0.0) -> float:
-    failures = RandomFailures.model_validate({**FAILURES, "strike": strike})
-    saved = Checkpoint.model_validate({"every": "optimal", "write": cost})
-    return saved.interval(failures, 1 / mean, down)
+    """The best interval of a checkpoint that takes `cost`, with a failure in `mean` s."""
+    case = {**MORTAL, "failures": {**FAILURES, "strike": strike}}
+    made = scenario({"kind": case.pop("strategy")}, **case)
+    assert made.checkpoint is not None
+    assert made.failures is not None
+    saved = made.checkpoint.model_copy(update={"every": "optimal", "write": cost})
+    return saved.interval(made.failures, 1 / mean, down)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +54,10 @@ def test_the_optimal_interval(mean: float, cost: float, expected: float) -> None
 
 @pytest.mark.parametrize(("mean", "cost", "down"), [(1000.0, 100.0, 150.0), (100.0, 900.0, 10.0)])
 def test_the_optimal_interval_where_only_work_fails(mean: float, cost: float, down: float) -> None:
-    from math import expm1
-
     best = interval(mean, cost, "while_computing", down)
 
     def kept(tau: float) -> float:
-        return tau / (cost + (mean + down) * expm1(tau / mean))
+        return tau / (cost + (mean + down) * math.expm1(tau / mean))
 
     assert kept(best) > max(kept(0.999 * best), kept(1.001 * best))
 
@@ -209,7 +213,7 @@ def test_what_makes_no_sense_is_refused(why: str) -> None:
     if changes.get("network") == {"kind": "star"}:
         changes["network"] = {"bandwidth": 1e9, "latency": 0.0}
     if changes.get("network") == {"kind": "nodes"}:
-        changes["network"] = {**NODES, "bandwidth": 1e9, "latency": 0.0}
+        changes["network"] = {**NODES, **LINKS}
     network = {key: one for key, one in MORTAL["network"].items() if key in ("bandwidth",)}
     if changes.get("network", {}).get("kind") == "full_mesh":
         changes["network"] = {**network, "latency": 1e-3, "kind": "full_mesh"}
@@ -217,21 +221,6 @@ def test_what_makes_no_sense_is_refused(why: str) -> None:
     strategy = case.pop("strategy")
     with pytest.raises(ValidationError, match=why):
         scenario({"kind": strategy} if isinstance(strategy, str) else strategy, **case)
-
-
-def test_what_is_given_is_enough() -> None:
-    case = dict(MORTAL)
-    made = scenario({"kind": case.pop("strategy")}, **case)
-    assert made.failures is not None
-    assert made.failures.rate(made.cluster, 3) == pytest.approx(3 / 50)
-    assert made.checkpoint == Checkpoint.model_validate(CHECKPOINT)
-    nodes = {**NODES, "bandwidth": 1e9, "latency": 0.0}
-    of_nodes = {**FAILURES, "of": ({**SOURCE, "domain": "node"},)}
-    made = scenario(
-        {"kind": "on_write"}, network=nodes, failures=of_nodes, stop={"global_steps": 5}
-    )
-    assert made.failures is not None
-    assert made.failures.rate(made.cluster, 3) == pytest.approx(2 / 50)
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)
@@ -253,12 +242,17 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
 @pytest.mark.parametrize("taken", [{"write": 5.0}, {"write": 0.0}, {"storage": 1e6}])
 def test_an_optimal_interval_needs_a_checkpoint_that_costs_time(taken: dict[str, float]) -> None:
     free = {"every": "optimal", "mode": "asynchronous", **taken}
+
+    def made(**more: Any) -> Scenario:
+        case = {**MORTAL, "checkpoint": {**free, **more}}
+        return scenario({"kind": case.pop("strategy")}, **case)
+
     with pytest.raises(ValidationError, match="costs time"):
-        Checkpoint.model_validate(free)
-    Checkpoint.model_validate({**free, "snapshot": 0.1})
+        made()
+    made(snapshot=0.1)
     if taken.get("write", 1.0):
-        Checkpoint.model_validate({**free, "slowdown": 0.1})
-        Checkpoint.model_validate({**free, "mode": "blocking"})
+        made(slowdown=0.1)
+        made(mode="blocking")
 
 
 def test_a_checkpoint_goes_over_one_link_to_storage_and_back() -> None:
@@ -305,51 +299,102 @@ def test_shards_are_saved_and_lost_as_a_whole() -> None:
     assert life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)
 
 
-def read(text: str, folder: Path) -> RecordedFailures:
+LINKS_OF_RACKS = {"bandwidth": "1 GB/s", "latency": "0 s", "oversubscription": 1}
+
+
+def from_file(text: str, folder: Path, **given: Any) -> Any:
+    """The failures of three workers that are recorded in a file."""
     (folder / "failed.csv").write_text(text)
-    return RecordedFailures.model_validate({"file": "failed.csv"}, context={"folder": folder})
+    case = {
+        "strategies": [{"kind": "on_write"}],
+        "cluster": {"network": {**LINKS_OF_RACKS, "kind": "racks", "hosts_per_rack": 2}},
+        "failures": {"horizon": "3 d", "recorded": {"file": "failed.csv", **given}},
+    }
+    file = folder / "case.yaml"
+    file.write_text(json.dumps(merged(BASE, case)))
+    made = load_scenario(file)
+    assert isinstance(made, Scenario)
+    assert made.failures is not None
+    assert load_text(dump_scenario(made)) == made, "what was read is all that is needed afterwards"
+    return made.failures.recorded
+
+
+STEPFUN = "node,start_day,end_day,level,class,description\n"
 
 
 def test_recorded_failures_are_read_from_a_file(tmp_path: Path) -> None:
-    found = read("seconds,domain,member\n30,worker,0\n 7.5 , rack, 2\n", tmp_path)
-
-    assert found.failures == ((30.0, "worker", 0), (7.5, "rack", 2))
+    found = from_file("seconds,domain,member\n30,worker,0\n 7.5 , rack, 1\n", tmp_path)
+    assert found.failures == ((30.0, "worker", 0), (7.5, "rack", 1))
     assert found.domains == ("worker", "rack")
-    # What was read is all that is needed afterwards.
-    assert RecordedFailures.model_validate_json(found.model_dump_json()) == found
+    found = from_file("seconds,domain,member,until\n30,rack,1,50\n40,worker,0,\n", tmp_path)
+    assert found.failures == ((30.0, "rack", 1, 50.0), (40.0, "worker", 0, None))
+
+
+def test_a_table_of_servers_and_days_is_read_as_it_is(tmp_path: Path) -> None:
+    lines = STEPFUN + '0,1.5,2.25,Hardware,GPU,"DBE, too many"\n2,2,,Network,NIC,down\n'
+    found = from_file(lines, tmp_path)
+    assert found.failures == ((1.5 * DAY, "worker", 0, 2.25 * DAY), (2 * DAY, "worker", 2, None))
+    assert from_file(lines, tmp_path, domain="link").domains == ("link",)
+    later = from_file(lines, tmp_path, since=f"{1.75 * DAY} s")
+    assert later.played == ((0.25 * DAY, "worker", 2, math.inf),)
+
+
+SIMPLE = "seconds,domain,member\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "why"),
+    ("text", "given", "why"),
     [
-        ("3,worker", "line 2: 2 values where seconds,domain,member are three"),
-        ("1,worker,0\nsoon,rack,1", "line 3: 'soon' is not a number of seconds"),
-        ("0,worker,1", "line 2: seconds must be above 0 and finite, not 0"),
-        ("1,disk,1", "line 2: domain must be one of worker, node, rack, link, server, not 'disk'"),
-        ("1,rack,-1", "line 2: member must be a number from 0 up, not '-1'"),
-        ("1,rack,1\n\n2,rack,1", "line 3 is empty: leave it out"),
-        ("", "line 2: no failures after the header"),
+        (SIMPLE + "3,worker", {}, "line 2: 2 values where seconds,domain,member are three"),
+        (SIMPLE + "1,worker,0\nsoon,rack,1", {}, "line 3: 'soon' is not a number of seconds"),
+        (SIMPLE + "0,worker,1", {}, "line 2: seconds must be above 0 and finite, not 0"),
+        (SIMPLE + "1,disk,1", {}, "line 2: domain must be one of worker, node, rack, link, server"),
+        (SIMPLE + "1,rack,-1", {}, "line 2: member must be a number from 0 up, not '-1'"),
+        (SIMPLE + "1,rack,1\n\n2,rack,1", {}, "line 3 is empty: leave it out"),
+        (SIMPLE, {}, "line 2: no failures after the header"),
+        (SIMPLE + "30,worker,0\n40,worker,9", {}, "failed.csv, line 3: worker 9, but there are 3"),
+        ("node,day\n1,2\n", {}, "line 1: the header must be seconds,domain,member (and until"),
+        (STEPFUN + "0,2,1,a,b,c\n", {}, "line 2: it ended at 86400 s, and began at 172800 s"),
+        (STEPFUN + "0,2,3,a,b,c\n", {"repair": "5 s"}, "repair has no effect: each failure says"),
+        (STEPFUN + "0,2,3,a,b,c\n", {"since": "48 h"}, "since: no failure comes after 48"),
+        (SIMPLE + "1,rack,0\n", {"domain": "worker"}, "domain has no effect"),
     ],
 )
-def test_each_bad_line_is_named(lines: str, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match=re.escape(why)):
-        read(f"seconds,domain,member\n{lines}", tmp_path)
+def test_what_a_record_cannot_mean_is_refused(
+    text: str, given: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(why)):
+        from_file(text, tmp_path, **given)
 
 
-def test_a_member_that_is_not_there_is_named_by_its_line(tmp_path: Path) -> None:
-    found = read("seconds,domain,member\n30,worker,0\n40,worker,9\n", tmp_path)
-    case = {**MORTAL, "failures": {"horizon": 100.0, "recorded": dict(found)}}
-
-    with pytest.raises(ValidationError, match=r"failed\.csv, line 3: worker 9, but there are 3"):
+@pytest.mark.parametrize(
+    ("recorded", "why"),
+    [
+        ({"failures": ((1.0, "worker", 0), (2.0, "worker", 0, 3.0))}, "either each has an end"),
+        (
+            {"failures": ((1.0, "rack", 0),), "domain": "rack"},
+            "domain has no effect: each of failures",
+        ),
+    ],
+)
+def test_ends_are_of_all_failures_or_of_none(recorded: dict[str, Any], why: str) -> None:
+    case = {**MORTAL, "failures": {"horizon": 100.0, "recorded": recorded}}
+    with pytest.raises(ValidationError, match=why):
         scenario({"kind": case.pop("strategy")}, **case)
 
 
 def test_a_preset_is_a_rate_per_machine_and_day() -> None:
-    found = FailureSource.model_validate({"domain": "worker", "preset": "rsc_1"})
-
-    assert found.between.expectation() == pytest.approx(86_400 / 0.0065)
     # 16,384 GPUs, as its source projects: one in 1.8 h.
-    assert found.between.expectation() / 2048 / 3600 == pytest.approx(1.8, abs=0.05)
+    made = scenario(
+        {"kind": "on_write"},
+        cluster={"workers": 16},
+        network={**NODES, "workers_per_node": 8, **LINKS},
+        failures={"horizon": 1e6, "of": ({"domain": "node", "preset": "rsc_1"},)},
+        stop={"global_steps": 5},
+    )
+    assert made.failures is not None
+    assert made.failures.rate(made.cluster, 16) == pytest.approx(2 * 0.0065 / DAY)
+    assert pytest.approx(1.8, abs=0.05) == DAY / 0.0065 / 2048 / 3600
 
 
 def test_one_gpu_fails_less_often_than_its_machine() -> None:
@@ -366,7 +411,7 @@ def test_one_gpu_fails_less_often_than_its_machine() -> None:
         )
 
 
-def test_all_that_need_more_steps_are_named_at_once() -> None:
+def test_all_that_need_more_steps_are_named_at_once(tmp_path: Path) -> None:
     """Updates of DiLoCo are of three gradients, as those of on_write: examples are updates x 3."""
     pair = (
         {"kind": "on_write"},
@@ -382,17 +427,17 @@ def test_all_that_need_more_steps_are_named_at_once() -> None:
         with pytest.raises(ValidationError, match=said):
             scenario(pair[0], **{**case, "stop": stop})
     for_a_time = scenario(pair[0], **{**case, "stop": {"time": 0.75}})
-    with pytest.raises(PaceError, match=r"(?s)DiLoCo: .* 9 at least\n'nine': .* 19 at least"):
-        begin(for_a_time)
+    (tmp_path / "case.yaml").write_text(dump_scenario(for_a_time))
+    told = CliRunner().invoke(app.app, ["check", str(tmp_path / "case.yaml")]).output
+    assert re.search(r"(?s)DiLoCo: .* 9 at least.*'nine': .* 19 at least", " ".join(told.split()))
 
 
-def test_check_refuses_what_a_run_would() -> None:
+def test_a_run_of_too_few_steps_is_refused() -> None:
     """Of too few updates by a time limit, of which only a run knows how many there are."""
     case = {**MORTAL, "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 1.0}}}
     made = scenario({"kind": case.pop("strategy")}, **{**case, "stop": {"time": 10.0}})
-    for refuses in (lambda: begin(made), lambda: run_one(Run(made, 0, 0))):
-        with pytest.raises(PaceError, match="random ones were simulated"):
-            refuses()
+    with pytest.raises(PaceError, match="random ones were simulated"):
+        run_one(Run(made, 0, 0))
 
 
 def test_each_worker_writes_what_only_it_has() -> None:
@@ -411,31 +456,3 @@ def test_each_worker_writes_what_only_it_has() -> None:
         assert saved.write is not None
         written[strategy["kind"]] = (saved.write - 1e-3) * 100.0 / made.workload.size()
     assert written == {"local_sgd": pytest.approx(2.0), "diloco": pytest.approx(4.0)}
-
-
-def test_a_job_of_fewer_makes_its_steps_in_the_time_of_fewer() -> None:
-    """A ring of three sends 4/3 of 75 bytes to each, one of two 75; in 100 B/s."""
-    case = {
-        **{key: MORTAL[key] for key in ("stop", "checkpoint")},
-        "cluster": {"workers": 3, "compute": {"kind": "constant", "value": 1.0}},
-        "network": {"bandwidth": 100.0, "latency": 0.0, "sharing": "first_come"},
-        "problem": {"kind": "timing", "size": 75.0},
-        "workload": {"optimizer": None},
-        "recovery": {**FEWER, "restart": 2.0},
-    }
-    lost = {"horizon": 200.0, "recorded": {"failures": ((21.0, "worker", 1),), "repair": 50.0}}
-    life = run("on_write", **case, failures=lost).life
-    assert life is not None
-    names = (*Attempt._fields, "hosts")
-    first, second, last = (dict(zip(names, row, strict=True)) for row in life.tolist())
-
-    # Steps of 2 s: saved at 11, the fifth after that would end at 21, as the failure comes first.
-    assert (first["steps"], first["lost"], first["checkpoints"]) == (9, 2 * 10**9, 1)
-    # Two of three from 23 on, after 8 s of work since the checkpoint: two steps of 1.75 s, and 1 s
-    # to write, at 27.5; six and 1 s, at 39, 50.5, 62; and six until 72.5, a write: host 1 is back
-    # since 71, but joins after that, at 73.5, and they work from 75.5 on.
-    assert (second["start"], second["hosts"], second["steps"]) == (23 * 10**9, 2, 26)
-    assert second["checkpoints"] == 5
-    assert second["productive"] == 26 * 1_750_000_000 * 2 // 3
-    assert (last["start"], last["hosts"]) == (75_500_000_000, 3)
-    assert last["productive"] + last["checkpoint"] == 124_500_000_000

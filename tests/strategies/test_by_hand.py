@@ -1,10 +1,14 @@
-"""Schedules worked out by hand, a table for each strategy in `by_hand/`; all times in ms.
+"""Schedules worked out by hand, in the tables of `tests/*/by_hand/`; all times in ms.
 
 A case is a scenario, as far as it differs from BASE, and what is expected of its trace: `steps`,
 when each update is made, and `updates`, of whose gradients; `spans`, what each worker does, from
 when to when, or its first spans, if `...` follows; `fates`, which gradients (`worker#iteration`)
 are applied at a time, and which dropped (-), and `order`, whose these are, one after the other;
-`staleness`, of all that are applied, in that order. `why` is how one works it out.
+`staleness`, of all that are applied, in that order; `sent`, how long workers were sending, and how
+much of that they computed; `moved`, the bytes of some links; `attempts`, the account of failures
+without what is 0 (s), all of it or, if `...` follows, the first rows of it: `of` is whose, where
+failures strike inside a run, or how many hosts took part. `why` is how one works
+it out. `base` is what all cases of a table have in common.
 """
 
 import json
@@ -16,11 +20,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.building import APPLIED, DROPPED, fates, gradient_rows, life, milliseconds, staleness
-from tests.seams import Run, Trace, run_one
+from tests.seams import Attempt, Run, Trace, run_one
 from varsim import Scenario, load_scenario
 
-KEYS = ("steps", "spans", "updates", "fates", "order", "staleness")
-FOLDER = Path(__file__).parent / "by_hand"
+KEYS = ("steps", "spans", "updates", "fates", "order", "staleness", "sent", "moved", "attempts")
+TABLES = sorted(Path(__file__).parents[1].glob("*/by_hand/*.yaml"))
 # Three workers of 100 ms a step, and a network that takes no time.
 BASE: dict[str, Any] = {
     "name": "by_hand",
@@ -46,11 +50,15 @@ BASE: dict[str, Any] = {
 
 def cases() -> list[Any]:
     """Every case of every table."""
-    return [
-        pytest.param(case, id=f"{path.stem}: {case['case']}")
-        for path in sorted(FOLDER.glob("*.yaml"))
-        for case in YAML(typ="safe").load(path)
-    ]
+    found = []
+    for path in TABLES:
+        base = BASE
+        for case in YAML(typ="safe").load(path):
+            base = merged(base, case.get("base", {}))
+            if "case" in case:
+                whole = {**case, "scenario": merged(base, case.get("scenario", {}))}
+                found.append(pytest.param(whole, id=f"{path.stem}: {case['case']}"))
+    return found
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -86,6 +94,12 @@ def observed(trace: Trace, expected: dict[str, Any]) -> dict[str, Any]:
         for step, time in enumerate(found["steps"])
     }
     found["order"] = [fate.worker for fate in fates(trace)]
+    found["sent"] = milliseconds([trace.sending, trace.hidden])
+    carried = {link.name: link.moved for link in trace.links}
+    found["moved"] = {name: carried[name] for name in expected.get("moved", {})}
+    found["attempts"] = attempts(trace)
+    if expected.get("attempts", [""])[-1] == "...":
+        found["attempts"][len(expected["attempts"]) - 1 :] = ["..."]
     for worker, spans in expected.get("spans", {}).items():
         if spans[-1] == "...":
             found["spans"][worker][len(spans) - 1 :] = ["..."]
@@ -93,10 +107,18 @@ def observed(trace: Trace, expected: dict[str, Any]) -> dict[str, Any]:
     return {key: found[key] for key in expected}
 
 
+def attempts(trace: Trace) -> list[Any]:
+    """The rows of a life, without what is 0; times in s."""
+    rows = [] if trace.life is None else trace.life.tolist()
+    told = [dict(zip((*Attempt._fields, "of"), row, strict=False)) for row in rows]
+    times = Attempt._fields[:7]
+    return [{k: v / 1e9 if k in times else v for k, v in row.items() if v} for row in told]
+
+
 @pytest.mark.parametrize("case", cases())
 def test_the_schedule_is_the_one_worked_out_by_hand(case: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "case.yaml"
-    file.write_text(json.dumps(merged(BASE, case["scenario"])), encoding="utf-8")
+    file.write_text(json.dumps(case["scenario"]), encoding="utf-8")
     expected = {key: case[key] for key in KEYS if key in case}
     assert expected, "a case expects something"
     scenario = load_scenario(file)
