@@ -1,18 +1,11 @@
 """The bytes on a link are those that have passed it when the run ends, and never more than can."""
 
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from tests.building import MS, life, run, scenario, slow
-from tests.seams import Run, Trace, run_one
-from varsim.cluster import collective
-from varsim.cluster.clock import Clock
-from varsim.cluster.link import Link
-from varsim.cluster.network import network
-from varsim.cluster.topology import Racks, Star
-from varsim.study.why.resources import uses
+from tests.building import MS, life, run, slow
+from tests.seams import Trace
 
 Case = dict[str, Any]
 
@@ -112,10 +105,12 @@ class TestAtTheEnd:
             "cluster": {"workers": 4, "slow_workers": (slow(2, 1.1), slow(3, 1.25))},
             "network": {"sharing": sharing, "latency": 1e-3},
         }
+        almost = {**changes["network"], "slow_links": (slow(0, 1 + 1e-9),)}  # goes by message
         for end in (101, 104, 111, 115, 123, 126, 131, 138, 147, 158, 229, 270):
             without = timing(strategy, **changes, stop={"time": end * 1e-3})
-            with patch.object(collective, "needs_messages", lambda *_: True):
-                one_by_one = timing(strategy, **changes, stop={"time": end * 1e-3})
+            one_by_one = timing(
+                strategy, **{**changes, "network": almost}, stop={"time": end / 1e3}
+            )
             assert moved(without) == {link.name: link.moved for link in one_by_one.links}
             check(without)
 
@@ -187,88 +182,16 @@ class TestAfterADeath:
         check(trace)
 
 
-class TestNeverMoreThanCan:
-    def test_reads_that_are_given_up(self) -> None:
-        """As found: a worker behind a link of a tenth never gets to read all, and tries again."""
-        made = scenario(
-            {"kind": "backup_workers", "replicas_to_aggregate": 1},
-            cluster={"workers": 4, "compute": {"kind": "exponential", "mean": 0.05}},
-            network={"bandwidth": 3.3e6, "latency": 1e-3, "slow_links": (slow(2, 10.0),)},
-            problem={"kind": "timing", "size": 33e3},
-            workload={"batch_size": 8, "optimizer": None},
-            stop={"global_steps": 21},
-        )
-        trace = run_one(Run(made, 0, 0))
-        check(trace)
-        (down,) = (link for link in trace.links if link.name == "worker 2 down")
-        assert down.moved > 0.9 * down.bandwidth * trace.end / 1e9
-        # What `varsim explain` says of it.
-        busiest, *_ = uses(made, [trace])
-        assert busiest[:3] == ("worker", (2,), "down")
-        assert busiest.share <= 1.0
-
-    def test_messages_of_a_fraction_of_a_nanosecond(self) -> None:
-        # 0.4 ns each, which is 0: 1,000 of them in 1 ns.
-        clock = Clock()
-        made = network(clock, Star(bandwidth=1e9, latency=0.0, sharing="first_come"))
-        places = [made.routing.worker(rank) for rank in range(2)]
-        route = made.route(*places)
-        for _ in range(1_000):
-            made.pass_on(route, 0.4, lambda: None, lambda: None)
-        clock.call_at(1, clock.stop)
-        clock.run_until_stopped()
-        assert {link.name: link.moved for link in made.carried(1)} == {
-            "worker 0 up": 1.0,
-            "worker 1 down": 1.0,
-            "worker 0 down": 0.0,
-            "worker 1 up": 0.0,
-        }
-
-    def test_a_link_that_carried_more_is_noticed(self) -> None:
-        made = network(Clock(), Star(bandwidth=1e3, latency=0.0))
-        places = [made.routing.worker(rank) for rank in range(2)]
-        for link in made.route(*places):
-            link.moved += 11.0
-        with pytest.raises(AssertionError, match="carried more than it can"):
-            made.carried(10 * MS)
-
-    @pytest.mark.parametrize(
-        ("messages", "most"), [(0, 1e3 * (1 + 1e-9)), (2, 1e3 * (1 + 1e-9) * (1 + 1e-9))]
+def test_a_worker_that_never_gets_to_read_all_fills_its_link_and_no_more() -> None:
+    """As found: behind a link of a tenth it gives reads up, and tries again."""
+    trace = run(
+        {"kind": "backup_workers", "replicas_to_aggregate": 1},
+        cluster={"workers": 4, "compute": {"kind": "exponential", "mean": 0.05}},
+        network={"bandwidth": 3.3e6, "latency": 1e-3, "slow_links": (slow(2, 10.0),)},
+        problem={"kind": "timing", "size": 33e3},
+        workload={"batch_size": 8, "optimizer": None},
+        stop={"global_steps": 21},
     )
-    def test_half_a_nanosecond_a_message(self, messages: int, most: float) -> None:
-        link = Link("a", 1e3)
-        link.messages = messages
-        assert link.most(10**9) == pytest.approx(most, rel=1e-15)
-
-    def test_what_is_beyond_because_of_them_is_not_told(self) -> None:
-        made = network(Clock(), Star(bandwidth=1e9, latency=0.0))
-        up, down = made.route(made.routing.worker(0), made.routing.worker(1))
-        for link in (up, down):
-            link.messages, link.moved = 2, 1001.0  # of 1000 bytes in 1000 ns
-        made.carried(1000)
-        assert (up.moved, down.moved) == (1000.0, 1000.0)
-
-
-def test_in_a_rack_a_message_waits_for_its_uplink() -> None:
-    # Workers 0 and 1 send 100 bytes each to the other rack at 0; the uplink serves one at a time.
-    clock = Clock()
-    made = network(
-        clock,
-        Racks(
-            bandwidth=1e3, latency=0.0, hosts_per_rack=2, uplink_bandwidth=1e3, sharing="first_come"
-        ),
-    )
-    places = [made.routing.worker(rank) for rank in range(4)]
-    for source, target in ((0, 2), (1, 3)):
-        made.pass_on(made.route(places[source], places[target]), 100, lambda: None, lambda: None)
-    clock.call_at(150 * MS, clock.stop)
-    clock.run_until_stopped()
-    carried = {link.name: link.moved for link in made.carried(150 * MS)}
-    assert {name: bytes_ for name, bytes_ in carried.items() if bytes_} == {
-        "worker 0 up": 100,
-        "worker 1 up": 100,
-        "rack 0 up": 150,
-        "rack 1 down": 150,
-        "worker 2 down": 100,
-        "worker 3 down": 50,
-    }
+    check(trace)
+    (down,) = (link for link in trace.links if link.name == "worker 2 down")
+    assert down.moved > 0.9 * down.bandwidth * trace.end / 1e9

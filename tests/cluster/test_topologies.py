@@ -1,17 +1,12 @@
-"""The links and routes of every kind of network, and what messages take on them, by hand."""
+"""What messages take on every kind of network, by hand, and over which links they go."""
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.building import MS, NEEDED, run, scenario, slow
-from validation.networks.ring import Ring
 from validation.peers.links import Message, arrivals
-from varsim.cluster.clock import Clock
-from varsim.cluster.network import network
-from varsim.cluster.topology import TOPOLOGIES, Routing, Topology
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 # Of links on which 1 kB takes 1 s.
@@ -26,146 +21,42 @@ NODES = {
 }
 
 
-def described(settings: dict[str, Any]) -> Topology:
-    topology = Ring if settings["kind"] == "ring" else TOPOLOGIES[settings["kind"]]
-    return topology.model_validate(settings)
-
-
-def routes(settings: dict[str, Any], pairs: Sequence[tuple[int, int]], hosts: int) -> list[str]:
-    """The names of the links of each route, joined."""
-    routing = described(settings).routing()
-    places = [routing.worker(rank) for rank in range(hosts)]
-    found = [routing.route(places[source], places[target]) for source, target in pairs]
-    return [" > ".join(link.name for link in route) for route in found]
-
-
 def seconds(settings: dict[str, Any], hosts: int, messages: Sequence[Message]) -> list[float]:
     """When each message is there."""
     return [time / 1e9 for time in arrivals(settings, hosts, messages)]
 
 
-class TestRoutes:
-    def test_of_a_star(self) -> None:
-        star = {"kind": "star", **KB}
-        assert routes(star, [(0, 2)], 3) == ["worker 0 up > worker 2 down"]
-
-    def test_of_a_ring_the_shortest_way_and_halfway_clockwise(self) -> None:
-        found = routes({"kind": "ring", **KB}, [(3, 0), (0, 3), (1, 3)], 4)
-        assert found == [
-            "worker 3 clockwise",
-            "worker 0 back",
-            "worker 1 clockwise > worker 2 clockwise",
-        ]
-
-    def test_two_hosts_of_a_ring_have_one_link_each_way(self) -> None:
-        routing = described({"kind": "ring", **KB}).routing()
-        one, other = routing.worker(0), routing.worker(1)
-        assert routing.route(one, other) != routing.route(other, one)
-        assert len(routing.links) == 2
-
-    def test_of_a_full_mesh(self) -> None:
-        mesh = {"kind": "full_mesh", **KB}
-        assert routes(mesh, [(0, 2), (2, 0)], 3) == ["worker 0 to worker 2", "worker 2 to worker 0"]
-
-    def test_of_racks(self) -> None:
-        found = routes({**RACKS, "oversubscription": 2.0}, [(0, 1), (1, 2)], 4)
-        assert found == [
-            "worker 0 up > worker 1 down",
-            "worker 1 up > rack 0 up > rack 1 down > worker 2 down",
-        ]
-
-    def test_of_nodes(self) -> None:
-        pairs = [(0, 1), (1, 2), (0, 3)]
-        assert routes(NODES, pairs, 4) == [
-            "inside worker 0 up > inside worker 1 down",
-            "node 0 up > node 1 down",
-            "node 0 up > node 1 down",
-        ]
-        assert routes({**NODES, "nics": 2}, pairs[1:], 4) == [
-            "card 1 of node 0 up > card 0 of node 1 down",
-            "card 0 of node 0 up > card 1 of node 1 down",
-        ]
-        bus = {**NODES, "inside": {**NODES["inside"], "shared": True}}  # type: ignore[dict-item]
-        assert routes(bus, [(0, 1), (1, 0)], 2) == ["inside node 0"] * 2
-
-    @pytest.mark.parametrize("kind", TOPOLOGIES)
-    def test_nothing_between_a_place_and_itself(self, kind: str) -> None:
-        assert routes({"kind": kind, **KB, **NEEDED[kind]}, [(1, 1)], 3) == [""]
-
-    def test_the_same_route_is_the_same_object(self) -> None:
-        routing = described({"kind": "star", **KB, "flows": 1, "flow_bandwidth": 10.0}).routing()
-        one, other = routing.worker(0), routing.worker(1)
-        assert routing.route(one, other) is routing.route(one, other)
-        assert [link.bandwidth for link in routing.route(one, other)] == [1e3, 1e3, 10.0]
-        assert len(routing.links) == 4, "the limit of flows is no link of the network"
-
-
-class TestRates:
-    def uplinks(self, **more: Any) -> list[float]:
-        routing = described({**RACKS, **more}).routing()
-        places = [routing.worker(rank) for rank in range(4)]
-        return [link.bandwidth for link in routing.route(places[0], places[3])]
-
-    def test_of_uplinks(self) -> None:
-        assert self.uplinks(oversubscription=4.0) == [1e3, 500.0, 500.0, 1e3]
-        assert self.uplinks(uplink_bandwidth=3e3) == [1e3, 3e3, 3e3, 1e3]
-        assert self.uplinks(uplink_bandwidth=3e3, efficiency=0.5) == [500.0, 1500.0, 1500.0, 500.0]
-
-    def test_a_slow_link_of_every_kind(self) -> None:
-        for kind, needed in NEEDED.items():
-            slowed = {"kind": kind, **KB, **needed, "slow_links": (slow(2, 4.0),)}
-            routing = described(slowed).routing()
-            places = [routing.worker(rank) for rank in range(5)]
-            fast, slower = (
-                min(link.bandwidth for link in routing.route(places[one], places[other]))
-                for one, other in ((0, 1), (1, 2))
-            )
-            assert slower < fast, kind
-
-    def test_a_slow_link_slows_down_its_card_alone(self) -> None:
-        made = {**NODES, "nics": 2, "workers_per_node": 4, "slow_links": (slow(3, 4.0),)}
-        routing = described(made).routing()
-        places = [routing.worker(rank) for rank in range(5)]
-        # Ranks 1 and 3 share a card of their node, 0 and 2 the other one.
-        up = [routing.route(place, places[4])[0].bandwidth for place in places[:4]]
-        assert up == [1e3, 250.0, 1e3, 250.0]
-
-    def test_the_latency_of_a_ring_is_per_hop(self) -> None:
-        routing = described({"kind": "ring", "bandwidth": 1e3, "latency": 1e-3}).routing()
-        places = [routing.worker(rank) for rank in range(4)]
-        assert [link.latency for link in routing.route(places[0], places[2])] == [1_000_000] * 2
-
-    def test_of_servers(self) -> None:
-        for kind in ("star", "racks", "nodes"):
-            made = {"kind": kind, **KB, **NEEDED[kind], "server_bandwidth": 2e3, "efficiency": 0.5}
-            routing = described(made).routing()
-            worker, server = routing.worker(0), routing.server("ps 0")
-            assert routing.route(worker, server)[-1].bandwidth == 1e3
-
-    def test_the_words_of_every_kind(self) -> None:
-        for kind, needed in NEEDED.items():
-            made = described(
-                {
-                    "kind": kind,
-                    **KB,
-                    **needed,
-                    "efficiency": 0.9,
-                    "message_overhead": 1e-5,
-                    "flows": 2,
-                    "flow_bandwidth": 5e2,
-                    "slow_links": (slow(1, 2.0),),
-                }
-            )
-            first, *more = made.lines()
-            assert first.startswith(("7.2 kbit/s", "900 B/s"))
-            assert any("0.9 of the line rate" in line for line in more)
-            assert any("each message takes 10 us more" in line for line in more)
-            assert any(line.startswith("at most") for line in more)
-            assert more[-1] == "worker 1 has 1/2 of that bandwidth"
+SLOW = {"slow_links": (slow(3, 4.0),)}
+CARDS = {**NODES, "nics": 2, "workers_per_node": 4, "latency": 0.0, **SLOW}
+ALONE: list[tuple[dict[str, Any], Message, float]] = [
+    ({"kind": "star", **KB}, Message(0, 2, 1e3), 1.0),
+    ({"kind": "star", **KB}, Message(1, 1, 1e3), 0.0),
+    ({"kind": "ring", "bandwidth": 1e3, "latency": 1.0}, Message(0, 2, 0.0), 2.0),  # of 4: per hop
+    ({"kind": "ring", "bandwidth": 1e3, "latency": 1.0}, Message(3, 0, 0.0), 1.0),
+    ({**RACKS, "oversubscription": 4.0}, Message(0, 3, 1e3), 2.0),
+    ({**RACKS, "oversubscription": 4.0}, Message(0, 1, 1e3), 1.0),
+    ({**RACKS, "uplink_bandwidth": 3e3}, Message(0, 3, 1e3), 1.0),
+    ({**RACKS, "uplink_bandwidth": 2e2, "efficiency": 0.5}, Message(0, 3, 1e3), 10.0),
+    ({"kind": "star", **KB, **SLOW}, Message(0, 3, 1e3), 4.0),
+    ({"kind": "full_mesh", **KB, **SLOW}, Message(3, 0, 1e3), 4.0),
+    ({**RACKS, "oversubscription": 1.0, **SLOW}, Message(2, 3, 1e3), 4.0),
+    # Ranks 1 and 3 share a card of their node, 0 and 2 the other one.
+    (CARDS, Message(1, 4, 1e3), 4.0),
+    (CARDS, Message(3, 4, 1e3), 4.0),
+    (CARDS, Message(2, 4, 1e3), 1.0),
+]
 
 
 class TestMessages:
     """Sizes in bytes of 1 ms; see KB."""
+
+    @both
+    @pytest.mark.parametrize(("settings", "message", "there"), ALONE)
+    def test_alone(
+        self, settings: dict[str, Any], message: Message, there: float, sharing: str
+    ) -> None:
+        hosts = 4 if settings["kind"] == "ring" else 8
+        assert seconds({**settings, "sharing": sharing}, hosts, [message]) == [there]
 
     @both
     def test_two_that_meet_in_an_uplink(self, sharing: str) -> None:
@@ -233,36 +124,6 @@ class TestMessages:
             Message(0, 1, 1e3), Message(1, 0, 1e3)
         ]) == [0.26, 0.26]  # fmt: skip
 
-    @pytest.mark.parametrize("kind", TOPOLOGIES)
-    @both
-    def test_nothing_is_lost_and_no_link_carries_more_than_it_can(
-        self, kind: str, sharing: str
-    ) -> None:
-        source = random.Random(kind)
-        settings = {"kind": kind, "bandwidth": 1e9, "latency": 1e-6, **NEEDED[kind]}
-        clock = Clock()
-        made = network(clock, described({**settings, "sharing": sharing}))
-        places = [made.routing.worker(rank) for rank in range(6)]
-        hops = 0.0
-        for _ in range(60):
-            one, other = source.sample(places, 2)
-            size = source.randrange(1, 100_000)
-            route = made.route(one, other)
-            hops += size * len(route)
-            made.pass_on(route, size, lambda: None, lambda: None)
-        clock.run_until_stopped()
-        links = made.carried(clock.time)
-        assert sum(link.moved for link in links) == pytest.approx(hops)
-        assert all(link.moved <= link.bandwidth * clock.time / 1e9 * 1.0001 for link in links)
-
-    def test_a_switch_that_loses_bytes_is_noticed(self) -> None:
-        clock = Clock()
-        made = network(clock, described({**RACKS, "oversubscription": 2.0}))
-        places = [made.routing.worker(rank) for rank in range(4)]
-        made.route(places[0], places[2])[1].moved += 1.0
-        with pytest.raises(AssertionError, match="lost on the way"):
-            made.carried(0)
-
 
 class TestServers:
     def links(self, kind: str, on: str) -> dict[str, float]:
@@ -302,7 +163,18 @@ class TestServers:
         )
         assert trace.steps.tolist() == [100 * MS, 200 * MS, 300 * MS]
 
-    @pytest.mark.parametrize("kind", TOPOLOGIES)
+    def test_they_may_have_links_of_their_own(self) -> None:
+        for kind in ("star", "racks", "nodes"):
+            trace = run(
+                {"kind": "none"},
+                network={**NEEDED[kind], "kind": kind, **KB, "server_bandwidth": 2e3}
+                | {"efficiency": 0.5},
+                stop={"time": 0.1},
+            )
+            (rate,) = {link.bandwidth for link in trace.links if link.name.startswith("ps")}
+            assert rate == 1e3
+
+    @pytest.mark.parametrize("kind", NEEDED)
     def test_on_machines_of_their_own(self, kind: str) -> None:
         # The links next to the servers carry 2 reads and 1 push of 4 workers, all others no more.
         moved = self.links(kind, "dedicated")
@@ -354,8 +226,8 @@ def test_is_refused(case: str) -> None:
 
 def test_one_card_may_stand_for_all_of_a_node() -> None:
     preset = {"bandwidth": None, "preset": "dgx_h100"}
-    made = described({"kind": "nodes", "workers_per_node": 8, "inside": KB, **KB, **preset})
-    assert made.worker_rate == 400e9
+    nodes = {"kind": "nodes", "workers_per_node": 8, "inside": KB, **KB, **preset}
+    assert arrivals(nodes, 16, [Message(0, 8, 4e11)]) == [10**9]
 
 
 def test_more_servers_than_machines_are_refused() -> None:
@@ -380,11 +252,3 @@ def test_links_that_servers_do_not_have_are_refused() -> None:
         )
     with pytest.raises(ValueError, match=r"cluster\.servers_on has no effect"):
         scenario({"kind": "on_write"}, cluster={"servers_on": "workers"})
-
-
-def test_places_come_before_routes() -> None:
-    routing: Routing = described({"kind": "star", **KB}).routing()
-    one, other = routing.worker(0), routing.worker(1)
-    routing.route(one, other)
-    with pytest.raises(AssertionError, match="before the first route"):
-        routing.worker(2)
