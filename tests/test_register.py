@@ -18,7 +18,7 @@ from varsim.cluster.collectives.schedule import Schedule, Transfer, once
 from varsim.cluster.job import Job
 from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
-from varsim.strategies.k_batch_sync import KBatchSync
+from varsim.strategies.k_family import KBatchSync
 from varsim.strategies.none import NoSynchronization
 from varsim.study.sweep.case import case_of
 from varsim.values.distribution import Constant
@@ -133,7 +133,7 @@ class TestRegister:
             (Taken, "the law 'gamma' is taken: varsim has one of that name itself"),
             (AlsoWaiting, r"the strategy 'waiting' is taken: class \S+\.Waiting is registered"),
             (Nameless, r"class \S+\.Nameless cannot be registered: it does not say of what kind"),
-            (Partial, "cannot be registered: it does not define round, sends, start"),
+            (Partial, "cannot be registered: it does not define start, traits"),
         ],
     )
     def test_a_clash_and_what_is_not_whole(self, thing: Any, why: str) -> None:

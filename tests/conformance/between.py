@@ -23,9 +23,7 @@ from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Read, Worker
 from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.strategies.k_async import KAsync
-from varsim.strategies.k_batch_async import KBatchAsync
-from varsim.strategies.k_batch_sync import KBatchSync
+from varsim.strategies.k_family import KAsync, KBatchAsync, KBatchSync
 from varsim.strategies.on_write import OnWrite
 from varsim.strategies.ssp import StaleSynchronous
 from varsim.values.gradient import Gradient

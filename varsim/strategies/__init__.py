@@ -8,9 +8,7 @@ from varsim.strategies.base import Family, Strategy
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip
-from varsim.strategies.k_async import KAsync
-from varsim.strategies.k_batch_async import KBatchAsync
-from varsim.strategies.k_batch_sync import KBatchSync
+from varsim.strategies.k_family import KAsync, KBatchAsync, KBatchSync
 from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead

@@ -15,7 +15,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Round, Sends, Strategy, Traits
 
 
 class BackupWorkers(Strategy):
@@ -52,12 +52,12 @@ class BackupWorkers(Strategy):
         return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
-    def sends(self) -> Sends:
-        return Sends("gradients", to="servers")
-
-    @property
-    def round(self) -> Round:
-        return Round("step", gradients=self.replicas_to_aggregate)
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("gradients", to="servers"),
+            Round("step", gradients=self.replicas_to_aggregate),
+            overlap=self.overlap,
+        )
 
     def iterations_per_update(self, cluster: Cluster) -> int:
         """One of every worker, however many of them are abandoned."""

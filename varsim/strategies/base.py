@@ -81,6 +81,25 @@ class Round(NamedTuple):
     ages_by: Literal["updates", "exchanges"] = "updates"
 
 
+class Traits(NamedTuple):
+    """What a strategy is: checks, memory, pictures and explanations follow from it.
+
+    `overlap`: whether gradients are sent while the backward pass still runs, `forward`: and during
+    the next forward pass; `sharding`: of what replicas hold shards that others have whole;
+    `on_death`: what those do who wait for a worker that has died. `outlives_workers`: whether
+    training goes on, or waits, when hosts fail in its midst and come back, whoever has the model.
+    `against_rollback`: why a failure does not end all of it, and what to write instead.
+    """
+
+    sends: Sends
+    round: Round
+    overlap: bool | Literal["forward"] = False
+    sharding: str | None = None
+    on_death: OnDeath | None = None
+    outlives_workers: bool = False
+    against_rollback: str = ""
+
+
 # What strategies are variants of: who holds the model, and who waits for whom.
 Family: TypeAlias = Literal[
     "all-reduce", "copies", "asynchronous", "synchronous", "alone", "neighbours"
@@ -117,7 +136,7 @@ class Strategy(Grown, ABC):
 
     `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone, and
     `optimizer` takes the place of the workload's. What else is to be known of a strategy follows
-    from what it `sends` and what its `round` is.
+    from its `traits`.
     """
 
     # The field's name for it, with the kind where that does not tell it; by default the kind.
@@ -173,13 +192,18 @@ class Strategy(Grown, ABC):
 
     @property
     @abstractmethod
-    def sends(self) -> Sends:
-        """What it sends, and where to."""
+    def traits(self) -> Traits:
+        """What it sends and repeats, and what else it is."""
 
     @property
-    @abstractmethod
+    def sends(self) -> Sends:
+        """What it sends, and where to."""
+        return self.traits.sends
+
+    @property
     def round(self) -> Round:
         """What it repeats."""
+        return self.traits.round
 
     @property
     def uses_servers(self) -> bool:
@@ -194,27 +218,27 @@ class Strategy(Grown, ABC):
     @property
     def overlaps(self) -> bool:
         """Whether gradients are sent while the backward pass still runs: the key `overlap`."""
-        return bool(getattr(self, "overlap", False))
+        return bool(self.traits.overlap)
 
     @property
     def leaves_out_the_dead(self) -> bool:
         """Whether those who are left go on without a dead worker: the key `on_death`."""
-        return getattr(self, "on_death", None) is not None
+        return self.traits.on_death is not None
 
     @property
     def shards(self) -> bool:
         """Whether replicas hold shards of what others have whole: the key `sharding`."""
-        return getattr(self, "sharding", None) is not None
+        return self.traits.sharding is not None
 
     @property
     def looks_at_layers(self) -> bool:
         """Whether it matters when in a pass which layer is computed."""
-        return self.overlaps or getattr(self, "sharding", None) == "parameters"
+        return self.overlaps or self.traits.sharding == "parameters"
 
     @property
     def by_layers(self) -> bool:
         """Whether computation beside which there is communication may be a forward pass, too."""
-        return self.shards or getattr(self, "overlap", False) == "forward"
+        return self.shards or self.traits.overlap == "forward"
 
     @property
     def outlives_workers(self) -> bool:
@@ -222,22 +246,19 @@ class Strategy(Grown, ABC):
 
         Servers have the model; or, without the dead, those who are left.
         """
-        return self.sends.to in ("servers", "centre") or self.leaves_out_the_dead
-
-    @property
-    def rolls_back(self) -> bool:
-        """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
-        return not self.against_rollback
+        traits = self.traits
+        served = traits.sends.to in ("servers", "centre")
+        return served or traits.outlives_workers or traits.on_death is not None
 
     @property
     def against_rollback(self) -> str:
         """Why a failure does not end all of it, and what to write instead; empty where it does."""
-        if self.uses_servers and self.sends.to != "sums":
+        if self.sends.to in ("servers", "centre"):
             return (
                 "servers keep the model when a worker dies, and nothing is rolled back: leave "
                 "failures.horizon out, then hosts fail inside the run"
             )
-        return ""
+        return self.traits.against_rollback
 
     def dies_with_workers(self, cluster: Cluster) -> str:
         """Why nobody has what a dead worker had; empty where each has all of the model."""
@@ -280,7 +301,7 @@ class Strategy(Grown, ABC):
 
     def recurs_after(self, cluster: Cluster) -> int:
         """After so many updates workers do what they did after the start: a checkpoint's place."""
-        return 1
+        return self.round.steps
 
     @property
     def drifts(self) -> bool:
@@ -397,7 +418,7 @@ class Strategy(Grown, ABC):
             can = []
             if "on_death" in type(self).model_fields:
                 can.append("write on_death: continue_with_fewer, to go on with those who are left")
-            if self.rolls_back:
+            if not self.against_rollback:
                 can.append("give failures.horizon, to follow its life from restart to restart")
             raise ValueError(
                 f"failures without a horizon strike inside the run, and {self.label!r} does not go "

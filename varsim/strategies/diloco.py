@@ -12,7 +12,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, cause
+from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, Traits, cause
 from varsim.units import Bytes
 from varsim.values.gradient_form import Precision, Quantized
 from varsim.values.optimizer import AnyOptimizer, Momentum
@@ -135,28 +135,16 @@ class DiLoCo(Strategy):
         return {"inner_steps": 2}
 
     @property
-    def sends(self) -> Sends:
+    def traits(self) -> Traits:
         """See Strategy; an outer gradient is as large as the parameters that it is of."""
-        return Sends("parameters", to="workers")
-
-    @property
-    def round(self) -> Round:
-        """See Strategy; every fragment has had its turn."""
-        return Round("outer step", steps=self.inner_steps)
-
-    @property
-    def against_rollback(self) -> str:
-        """See Strategy; a checkpoint is written while nothing is under way."""
+        why = ""
         if self.convention == "paper" and self.delay:
-            return (
+            why = (
                 "with a delay in the convention of the paper outer gradients are under way at the "
                 "end of every round: write convention: torchft, or leave delay out"
             )
-        return super().against_rollback
-
-    def recurs_after(self, cluster: Cluster) -> int:
-        """See Strategy; when every fragment has had its turn."""
-        return self.inner_steps
+        sends, outer = Sends("parameters", to="workers"), Round("outer step", self.inner_steps)
+        return Traits(sends, outer, self.overlap, outlives_workers=True, against_rollback=why)
 
     def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
         return (
@@ -202,10 +190,6 @@ class DiLoCo(Strategy):
                 "parameters"
             )
         super().check_workload(workload)
-
-    @property
-    def outlives_workers(self) -> bool:
-        return True
 
     def check_events(self, events: Sequence[Deaths]) -> None:
         """A worker that comes back is taken in after a sync, when no other may be under way."""

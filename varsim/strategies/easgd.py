@@ -12,7 +12,7 @@ from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Round, Sends, Strategy, Traits
 
 
 class ElasticAveraging(Strategy):
@@ -52,17 +52,10 @@ class ElasticAveraging(Strategy):
         return {"period": 2}
 
     @property
-    def sends(self) -> Sends:
-        """See Strategy; a difference is as large as the parameters that it is of."""
-        return Sends("parameters", to="centre")
-
-    @property
-    def round(self) -> Round:
-        return Round("iteration", steps=self.period, gradients=1)
-
-    def recurs_after(self, cluster: Cluster) -> int:
-        """See Strategy; a round of every worker, of which each has its own."""
-        return self.period * cluster.workers
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("parameters", to="centre"), Round("iteration", steps=self.period, gradients=1)
+        )
 
     def holds(self, cluster: Cluster) -> Holds:
         """And the centre that is fetched, which the elastic difference takes the place of."""

@@ -11,7 +11,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, cause
+from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, Traits, cause
 from varsim.units import span
 from varsim.values.mixing import (
     Graph,
@@ -97,26 +97,18 @@ class Gossip(Strategy):
         return self
 
     @property
-    def sends(self) -> Sends:
-        return Sends("parameters", to="neighbours")
-
-    @property
-    def round(self) -> Round:
-        """See Strategy; without waiting, every gradient is an update."""
-        if self.mode == "asynchronous":
-            return Round("iteration", gradients=1, ages_by="exchanges")
-        return Round("step")
-
-    @property
-    def against_rollback(self) -> str:
-        """See Strategy; where nobody waits, steps of all have no common end."""
-        if self.mode == "asynchronous":
-            return (
-                "each worker is in a step of its own, so that there is no moment to save all "
-                "copies, and what one does whose partner is dead, AD-PSGD does not say: write "
-                "mode: synchronous or push_sum"
-            )
-        return super().against_rollback
+    def traits(self) -> Traits:
+        """See Strategy; where nobody waits, every gradient is an update."""
+        sends = Sends("parameters", to="neighbours")
+        if self.mode != "asynchronous":
+            return Traits(sends, Round("step"))
+        why = (
+            "each worker is in a step of its own, so that there is no moment to save all copies, "
+            "and what one does whose partner is dead, AD-PSGD does not say: write mode: "
+            "synchronous or push_sum"
+        )
+        own = Round("iteration", gradients=1, ages_by="exchanges")
+        return Traits(sends, own, against_rollback=why)
 
     def recurs_after(self, cluster: Cluster) -> int:
         """See Strategy; when all matrices have had their turn."""

@@ -12,7 +12,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
+from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, Traits, cause
 from varsim.units import Bytes
 from varsim.values.workload import Workload
 
@@ -101,28 +101,16 @@ class LocalSgd(Strategy):
         return {"period": 2}
 
     @property
-    def sends(self) -> Sends:
-        """See Strategy; gradients that are averaged are as large."""
-        return Sends("parameters", to="workers")
-
-    @property
-    def round(self) -> Round:
-        """See Strategy; after its last step all have met."""
-        return Round("outer step", steps=self.period)
-
-    @property
-    def against_rollback(self) -> str:
-        """See Strategy; steps of warm-up are others than those after it."""
+    def traits(self) -> Traits:
+        """See Strategy; after its last step all have met; gradients are as large as copies."""
+        why = ""
         if self.warmup_steps:
-            return (
+            why = (
                 "steps of warm-up are other ones than those of the rest of its life: leave "
                 "warmup_steps out"
             )
-        return super().against_rollback
-
-    def recurs_after(self, cluster: Cluster) -> int:
-        """See Strategy; from average to average."""
-        return self.period
+        sends, outer = Sends("parameters", to="workers"), Round("outer step", self.period)
+        return Traits(sends, outer, on_death=self.on_death, against_rollback=why)
 
     def holds(self, cluster: Cluster) -> Holds:
         """And what copies are averaged in, beside them: PyTorch's averager makes one tensor."""

@@ -11,7 +11,7 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import AsynchronousStrategy, Round, Sends
+from varsim.strategies.base import AsynchronousStrategy, Round, Sends, Traits
 from varsim.values.gradient import Gradient
 
 
@@ -58,13 +58,12 @@ class NoSynchronization(AsynchronousStrategy):
     """Gradients are sent during the backward pass, layer by layer."""
 
     @property
-    def sends(self) -> Sends:
-        """See Strategy; a locked update is committed."""
-        return Sends("gradients", to="servers", committed_by="lock" if self.use_locking else "")
-
-    @property
-    def round(self) -> Round:
-        return Round("iteration", gradients=1)
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("gradients", to="servers", committed_by="lock" if self.use_locking else ""),
+            Round("iteration", gradients=1),
+            overlap=self.overlap,
+        )
 
     def holds(self, cluster: Cluster) -> Holds:
         """And whole gradients, of which one is applied at a time."""

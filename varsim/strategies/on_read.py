@@ -16,7 +16,7 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Round, Sends, Strategy, Traits
 from varsim.values.variable import Aggregation
 
 
@@ -55,20 +55,12 @@ class OnRead(Strategy):
         return {"read_every": 2}
 
     @property
-    def sends(self) -> Sends:
+    def traits(self) -> Traits:
         """See Strategy; its reads are collectives, unless they need only the copy that is there."""
-        if self.aggregation != "only_first_replica":
-            return Sends("parameters", to="workers")
-        return Sends("parameters", to="copies") if self.write_back else Sends("nothing", "nobody")
-
-    @property
-    def round(self) -> Round:
-        """See Strategy; an update is counted when all replicas have made theirs."""
-        return Round("outer step", steps=self.read_every)
-
-    def recurs_after(self, cluster: Cluster) -> int:
-        """See Strategy; with every read."""
-        return self.read_every
+        sends = Sends("parameters", to="workers")
+        if self.aggregation == "only_first_replica":
+            sends = Sends("parameters", "copies") if self.write_back else Sends("nothing", "nobody")
+        return Traits(sends, Round("outer step", steps=self.read_every))
 
     def holds(self, cluster: Cluster) -> Holds:
         """And what is read, if that is another than the copies that it is of."""

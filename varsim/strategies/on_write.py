@@ -22,7 +22,7 @@ from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
+from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, Traits, cause
 from varsim.units import Bytes
 from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload
@@ -228,15 +228,12 @@ class OnWrite(Strategy):
         return self
 
     @property
-    def sends(self) -> Sends:
+    def traits(self) -> Traits:
         """See Strategy; what servers need for a sum says `server_update`."""
-        return Sends("gradients", to="sums" if self.collective == "push_pull" else "workers")
-
-    @property
-    def round(self) -> Round:
-        return Round(
-            "step", micro_batches=self._micro_batches, varies=self.drop_compute is not None
-        )
+        sends = Sends("gradients", to="sums" if self.collective == "push_pull" else "workers")
+        varies = self.drop_compute is not None
+        step = Round("step", micro_batches=self._micro_batches, varies=varies)
+        return Traits(sends, step, self.overlap, self.sharding, self.on_death)
 
     @property
     def _bucketing(self) -> Bucketing | None:

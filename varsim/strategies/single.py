@@ -7,7 +7,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Round, Sends, Strategy, Traits
 
 
 class Single(Strategy):
@@ -28,12 +28,8 @@ class Single(Strategy):
             raise ValueError("single uses neither network nor servers: on has no effect")
 
     @property
-    def sends(self) -> Sends:
-        return Sends("nothing", to="nobody")
-
-    @property
-    def round(self) -> Round:
-        return Round("step")
+    def traits(self) -> Traits:
+        return Traits(Sends("nothing", to="nobody"), Round("step"))
 
     def workers(self, cluster: Cluster) -> int:
         """Only worker 0 takes part."""

@@ -14,7 +14,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Arrivals, BoundedClocks
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import AsynchronousStrategy, Pair, Round, Sends
+from varsim.strategies.base import AsynchronousStrategy, Pair, Round, Sends, Traits
 from varsim.values.gradient import Gradient
 from varsim.values.staleness import Unadjusted
 from varsim.values.workload import Workload
@@ -74,12 +74,8 @@ class StaleSynchronous(AsynchronousStrategy):
         return {"staleness": 1}
 
     @property
-    def sends(self) -> Sends:
-        return Sends("gradients", to="servers")
-
-    @property
-    def round(self) -> Round:
-        return Round("iteration", gradients=1)
+    def traits(self) -> Traits:
+        return Traits(Sends("gradients", to="servers"), Round("iteration", gradients=1))
 
     def rules(self, cluster: Cluster) -> Gate | None:
         if self.staleness_policy is not None:

@@ -15,7 +15,7 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Vain
+from varsim.strategies.base import Round, Sends, Strategy, Traits, Vain
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.optimizer import MovingAverages, VariableAverages
@@ -78,12 +78,12 @@ class SyncReplicas(Strategy):
         return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
-    def sends(self) -> Sends:
-        return Sends("gradients", to="servers", committed_by="chief")
-
-    @property
-    def round(self) -> Round:
-        return Round("step", gradients=self.replicas_to_aggregate)
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("gradients", to="servers", committed_by="chief"),
+            Round("step", gradients=self.replicas_to_aggregate),
+            overlap=self.overlap,
+        )
 
     def iterations_per_update(self, cluster: Cluster) -> int:
         """max(N, T): each takes one of the tokens of an update."""
