@@ -11,7 +11,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import MirroredReplicas, full_slots
 from varsim.cluster.worker import Worker
-from varsim.values.gradient import Gradient, Parameters, Value
+from varsim.values.gradient import Gradient
 
 
 class PresentReplicas(MirroredReplicas):
@@ -31,7 +31,6 @@ class PresentReplicas(MirroredReplicas):
             schedule = choice.schedule_on(job.cluster.network, ranks, size)
             return [Vector(schedule, size, number_bytes=of_number)]
 
-        self._updates: dict[int, _Update] = {}  # by the step they make, until all have applied it
         self._holdings = Holdings(self.variables, [self._steps], [])
         self._quorum = Quorum(job, job.workers, vectors, whole, self)
 
@@ -39,84 +38,40 @@ class PresentReplicas(MirroredReplicas):
         """A worker that begins again gets the model after an update, with the optimizer's slots."""
         yield from self._quorum.come_back(worker)
 
-    def reduce(self, worker: Worker) -> Activity[bool]:
-        """Take part in the all-reduce of a step; whether it has come to a mean."""
+    def reduce(self, worker: Worker) -> Activity[None]:
+        """Take part in the all-reduce of a step."""
         ranks = yield from self._quorum.take_part(worker)
-        step = self._steps[worker.rank]
+        this = self._rounds[self._steps[worker.rank]]
         if not ranks:
-            self._drop(self._rounds[step].gradients.pop(worker.rank), lost=False)
+            self._drop(this.gradients.pop(worker.rank), lost=False)
             self._job.failures.throw_away(worker.rank)
-        elif step not in self._updates:
-            offered = self._rounds.pop(step).gradients
-            for rank in offered.keys() - set(ranks):
-                self._drop(offered.pop(rank), lost=True)
-            present = [rank for rank in ranks if rank in self._quorum.members]
-            self._updates[step] = _Update([offered[rank] for rank in ranks], set(present))
-        return bool(ranks)
+        elif this.left is None:
+            for rank in this.gradients.keys() - set(ranks):
+                self._drop(this.gradients.pop(rank), lost=True)
+            this.left = set(ranks) & set(self._quorum.members)
+
+    def has_mean(self, worker: Worker) -> bool:
+        this = self._rounds.get(self._steps[worker.rank])
+        return this is not None and this.left is not None
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when all present have."""
-        job, rank = self._job, worker.rank
-        step = self._steps[rank]
-        update = self._updates[step]
-        if update.parameters is None:
-            update.mean = job.gradients.means_of_workers(
-                update.gradients, job.trained, of_all=self._of_all
-            )
-        for variable, mean in zip(self._trained, update.mean, strict=False):
-            variable.apply(rank, mean)
-        self._steps[rank] = step + 1
-        update.parameters = self._copy(rank)
-        update.left.discard(rank)
-        self._close(step)
+        super().apply(worker)
         self._quorum.passes(worker)
 
     def leave(self, ranks: Sequence[int]) -> None:
         """Workers are not present any more: nobody waits for them to apply an update."""
-        for step in sorted(self._updates):
-            update = self._updates[step]
-            update.left.difference_update(ranks)
-            if not self._quorum.members:
-                update.parameters = None  # whoever had applied it is gone, too
-            self._close(step)
+        for step, this in sorted(self._rounds.items()):
+            if this.left is not None:
+                this.left.difference_update(ranks)
+                if not self._quorum.members:
+                    this.parameters = None  # whoever had applied it is gone, too
+                if not this.left:
+                    self._close(step)
 
     def hand_over(self, source: int, rank: int) -> None:
         """A worker is present, with the copy of another one."""
         self._holdings.take(rank, self._holdings.of(source))
-
-    def _close(self, step: int) -> None:
-        """The update is made if all who are left have applied it."""
-        update = self._updates[step]
-        if update.left:
-            return
-        del self._updates[step]
-        together = [gradient for gradients in update.gradients for gradient in gradients]
-        if update.parameters is None:
-            self._drop(together, lost=True)
-            return
-        now = self._job.clock.time
-        for gradient in together:
-            gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-            self._job.ledger.ended(gradient, now, step)
-        self.parameters = update.parameters
-        self._job.count_step()
-
-    def _drop(self, gradients: Sequence[Gradient], *, lost: bool) -> None:
-        for gradient in gradients:
-            gradient.open, gradient.given_up = 0, lost
-            self._job.ledger.ended(gradient, self._job.clock.time)
-
-
-class _Update:
-    """An update: the gradients of those who took part, and who has still to apply their mean.
-
-    `parameters`: what it makes of the model, once anybody has applied it.
-    """
-
-    def __init__(self, gradients: list[Sequence[Gradient]], left: set[int]) -> None:
-        self.gradients, self.left = gradients, left
-        self.mean: list[Value] = []
-        self.parameters: Parameters | None = None
 
 
 class PresentAllReduce(GradientExchange[Sequence[Gradient]]):
@@ -126,7 +81,5 @@ class PresentAllReduce(GradientExchange[Sequence[Gradient]]):
         super().__init__(job)
         self._copies = copies
 
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[bool]:
-        """Offer them, and reduce; whether it has come to a mean."""
-        self._copies.offer(worker, gradient)
+    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
         return self._copies.reduce(worker)

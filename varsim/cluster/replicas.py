@@ -1,6 +1,6 @@
 """Copies of a model on the workers: mirrored (ON_WRITE), or each its own (ON_READ)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -26,14 +26,21 @@ from varsim.values.variable import Aggregation, Synchronization, divergence
 
 
 class _Round:
-    """All-reduced step: the gradients of all replicas and their mean."""
+    """A step: the gradients offered for it, by rank; then who has still to apply their mean.
 
-    __slots__ = ("applied", "gradients", "mean")
+    `parameters`: what it makes of the model, once anybody has applied it.
+    """
+
+    __slots__ = ("gradients", "left", "mean", "parameters")
 
     def __init__(self) -> None:
         self.gradients: dict[int, Sequence[Gradient]] = {}
-        self.mean: list[Value] | None = None
-        self.applied = 0
+        self.left: set[int] | None = None  # until the mean is known
+        self.mean: list[Value] = []
+        self.parameters: Parameters | None = None
+
+    def __iter__(self) -> Iterator[Gradient]:
+        return (one for _, own in sorted(self.gradients.items()) for one in own)
 
 
 class MirroredReplicas:
@@ -65,12 +72,12 @@ class MirroredReplicas:
         """A worker's own copy; takes no time."""
         return Read(self._copy(worker.rank), worker.ready_at, self._steps[worker.rank])
 
-    def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets its copy back, from another one."""
-        yield from self._recovery.fetch(worker)
+    def recover(self, worker: Worker) -> Activity[Sequence[Gradient] | None]:
+        """A worker that begins again gets its copy back, from another one.
 
-    def offered(self, worker: Worker) -> Sequence[Gradient] | None:
-        """What a worker has in the round that makes its next step, if it has offered it."""
+        What it has in the round that makes its next step, if it has offered it.
+        """
+        yield from self._recovery.fetch(worker)
         this = self._rounds.get(self._steps[worker.rank])
         return None if this is None else this.gradients.get(worker.rank)
 
@@ -89,44 +96,53 @@ class MirroredReplicas:
         """A worker's contribution to the reduction of this step."""
         for gradient in gradients:
             gradient.open = self._number
-        rank = worker.rank
-        step = self._steps[rank]
-        this = self._rounds.get(step)
-        if this is None:
-            this = self._rounds[step] = _Round()
-        this.gradients[rank] = gradients
+        step = self._steps[worker.rank]
+        if step not in self._rounds:
+            self._rounds[step] = _Round()
+        self._rounds[step].gradients[worker.rank] = gradients
+
+    def has_mean(self, worker: Worker) -> bool:
+        """Whether the reduction of a worker's step has come to a mean; here it always has."""
+        return True
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
-        rank = worker.rank
+        job, rank = self._job, worker.rank
         step = self._steps[rank]
         this = self._rounds[step]
-        if this.mean is None:
-            this.mean = self._mean(this)
+        if this.left is None:
+            assert len(this.gradients) == len(self._steps)
+            this.left = set(this.gradients)
+        if this.parameters is None:
+            workers = [this.gradients[rank] for rank in sorted(this.gradients)]
+            this.mean = job.gradients.means_of_workers(workers, job.trained, of_all=self._of_all)
         for variable, mean in zip(self._learning, this.mean, strict=False):
             variable.apply(rank, mean)
         self._steps[rank] = step + 1
-        this.applied += 1
-        if this.applied == len(self._steps):
-            del self._rounds[step]
-            if not self._rounds:  # else a fast replica may be ahead already
-                assert all(variable.copies_are_equal() for variable in self.variables)
-            ledger, now = self._job.ledger, self._job.clock.time
-            for own in self._in_order(this):
-                for gradient in own:
-                    gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-                    ledger.ended(gradient, now)
-            self.parameters = self._copy(rank)
-            self._job.count_step()
+        this.parameters = self._copy(rank)
+        this.left.discard(rank)
+        if not this.left:
+            self._close(step)
 
-    def _mean(self, this: _Round) -> list[Value]:
-        assert len(this.gradients) == len(self._steps)
-        workers, job = self._in_order(this), self._job
-        return job.gradients.means_of_workers(workers, job.trained, of_all=self._of_all)
+    def _close(self, step: int) -> None:
+        """All who are to have applied an update; if nobody is left who did, it is lost."""
+        this = self._rounds.pop(step)
+        if this.parameters is None:
+            self._drop(this, lost=True)
+            return
+        now = self._job.clock.time
+        for gradient in this:
+            gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
+            self._job.ledger.ended(gradient, now, step)
+        if not (self._rounds or self._job.failures.died):  # else a replica may be ahead
+            assert all(variable.copies_are_equal() for variable in self.variables)
+        self.parameters = this.parameters
+        self._job.count_step()
 
-    def _in_order(self, this: _Round) -> list[Sequence[Gradient]]:
-        """What all have offered, by rank."""
-        return [this.gradients[rank] for rank in range(len(self._steps))]
+    def _drop(self, gradients: Iterable[Gradient], *, lost: bool) -> None:
+        for gradient in gradients:
+            gradient.open, gradient.given_up = 0, lost
+            self._job.ledger.ended(gradient, self._job.clock.time)
 
 
 class OutsideRead(NamedTuple):

@@ -11,7 +11,7 @@ from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import AllReduce
+from varsim.cluster.exchange import AllReduce, GradientExchange
 from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep
@@ -347,15 +347,12 @@ class OnWrite(Strategy):
     def start(self, job: Job) -> None:
         drop = self.drop_compute
         of_all = drop is not None and drop.divide_by == "all"
+        weights: MirroredReplicas
+        exchange: GradientExchange[Sequence[Gradient]]
         if self.leaves_out_the_dead:
-            present = PresentReplicas(job, self._choice, of_all=of_all)
-            job.observe(lambda: present.parameters)
-            reduction = PresentAllReduce(job, present)
-            batches = Accumulation(job, reduction, self._micro_batches, drop)
-            for worker in job.workers:
-                job.start_on(worker, self.present_replica, worker, present, batches, reduction)
-            return
-        weights = MirroredReplicas(job, of_all=of_all)
+            weights = present = PresentReplicas(job, self._choice, of_all=of_all)
+        else:
+            weights = MirroredReplicas(job, of_all=of_all)
         job.observe(lambda: weights.parameters)
         if self.by_layers:
             layers = units(job.workload, self._bucketing, job.cluster)
@@ -363,8 +360,9 @@ class OnWrite(Strategy):
             for worker in job.workers:
                 job.start_on(worker, self.layerwise_replica, worker, weights, steps)
             return
-        exchange: AllReduce | PushPull
-        if self.uses_servers:
+        if self.leaves_out_the_dead:
+            exchange = PresentAllReduce(job, present)
+        elif self.uses_servers:
             exchange = PushPull(job, overlap=self.overlaps)
         else:
             cut = ready_buckets(job.workload, self._bucketing)
@@ -378,35 +376,19 @@ class OnWrite(Strategy):
         worker: Worker,
         weights: MirroredReplicas,
         batches: Accumulation,
-        exchange: AllReduce | PushPull,
+        exchange: GradientExchange[Sequence[Gradient]],
     ) -> Activity[None]:
         """One replica's training loop."""
         gradients = None
         if worker.restarts:
-            yield from weights.recover(worker)  # (0)
-            gradients = weights.offered(worker)
+            gradients = yield from weights.recover(worker)  # (0)
         while True:
             if gradients is None:
                 gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
                 weights.offer(worker, gradients)
             yield from exchange.finish(worker, gradients)  # (2)
-            yield from worker.update_copy()
-            weights.apply(worker)  # (3)
             gradients = None
-
-    def present_replica(
-        self,
-        worker: Worker,
-        weights: PresentReplicas,
-        batches: Accumulation,
-        exchange: PresentAllReduce,
-    ) -> Activity[None]:
-        """One replica's training loop, if it goes on without those who have died."""
-        if worker.restarts:
-            yield from weights.recover(worker)  # (0)
-        while True:
-            gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
-            if (yield from exchange.finish(worker, gradients)):  # (2)
+            if weights.has_mean(worker):
                 yield from worker.update_copy()
                 weights.apply(worker)  # (3)
 
