@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.strategies.base import Family, Strategy
+from varsim.strategies.base import Strategy
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip
@@ -16,6 +16,7 @@ from varsim.strategies.on_write import OnWrite
 from varsim.strategies.single import Single
 from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.strategies.traits import Family
 from varsim.values.table import Models, as_kind
 
 __all__ = [

@@ -12,7 +12,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, Traits, cause
+from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.units import Bytes
 from varsim.values.gradient_form import Precision, Quantized
 from varsim.values.optimizer import AnyOptimizer, Momentum

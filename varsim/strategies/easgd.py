@@ -12,7 +12,8 @@ from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Round, Sends, Traits
 
 
 class ElasticAveraging(Strategy):

@@ -11,7 +11,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, Traits, cause
+from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.units import span
 from varsim.values.mixing import (
     Graph,

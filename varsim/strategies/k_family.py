@@ -18,7 +18,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import AsynchronousStrategy, Round, Sends, Strategy, Traits
+from varsim.strategies.base import AsynchronousStrategy, Strategy
+from varsim.strategies.traits import Round, Sends, Traits
 
 
 def kept(k: int) -> Holds:

@@ -12,7 +12,8 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, Traits, cause
+from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 from varsim.units import Bytes
 from varsim.values.workload import Workload
 

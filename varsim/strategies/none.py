@@ -11,7 +11,8 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import AsynchronousStrategy, Round, Sends, Traits
+from varsim.strategies.base import AsynchronousStrategy
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.gradient import Gradient
 
 

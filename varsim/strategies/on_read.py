@@ -16,7 +16,8 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.variable import Aggregation
 
 

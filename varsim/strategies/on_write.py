@@ -22,7 +22,8 @@ from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, Traits, cause
+from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 from varsim.units import Bytes
 from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload

@@ -7,7 +7,8 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Round, Sends, Traits
 
 
 class Single(Strategy):

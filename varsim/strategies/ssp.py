@@ -14,7 +14,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Arrivals, BoundedClocks
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import AsynchronousStrategy, Pair, Round, Sends, Traits
+from varsim.strategies.base import AsynchronousStrategy, Pair
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.gradient import Gradient
 from varsim.values.staleness import Unadjusted
 from varsim.values.workload import Workload

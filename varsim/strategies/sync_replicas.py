@@ -15,7 +15,8 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Traits, Vain
+from varsim.strategies.base import Strategy, Vain
+from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.optimizer import MovingAverages, VariableAverages
