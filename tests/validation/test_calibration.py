@@ -79,23 +79,6 @@ def test_overheads_of_collectives_are_found_again(tmp_path: Path) -> None:
     assert calibration.overheads.payload == pytest.approx(true.payload, rel=0.03)
 
 
-def test_only_what_runs_tell_of_is_looked_for(tmp_path: Path) -> None:
-    served = TRUE.only(frozenset({"first_iteration", "pull", "push"}))
-    files = [asynchronous(f"free{n}", table(n, 60), served) for n in (2, 4)]
-
-    assert found(files, tmp_path).overheads.given == ["first_iteration", "pull", "push"]
-
-
-def test_numbers_have_three_digits(tmp_path: Path) -> None:
-    files = [asynchronous(f"free{n}", table(n, 60), Overheads(pull=2e-3)) for n in (2, 4)]
-    overheads = found(files, tmp_path).overheads
-
-    assert all(
-        getattr(overheads, name) == float(f"{getattr(overheads, name):.3g}")
-        for name in overheads.given
-    )
-
-
 def test_nothing_is_learnt_from_nothing(tmp_path: Path) -> None:
     killed = sync("dead", table(2, 30), 1, killed=[{"worker": 1, "at": 0.5}])
 

@@ -67,17 +67,6 @@ def test_runs_of_known_overheads_are_predicted(comparison: Comparison) -> None:
     assert [one.run for one in comparison.predictions] == ["ring_a", "ring_b", "a", "b"]
 
 
-def test_what_a_half_was_learnt_from_is_told(comparison: Comparison) -> None:
-    told = {(one.family, one.half): one.calibration for one in comparison.half_calibrations}
-
-    assert {key: found and found.runs for key, found in told.items()} == {
-        ("parameter servers", "first"): ("a",),
-        ("parameter servers", "second"): ("b",),
-        ("collectives", "first"): ("ring_a",),
-        ("collectives", "second"): ("ring_b",),
-    }
-
-
 def test_a_run_is_never_predicted_from_itself(comparison: Comparison, tmp_path: Path) -> None:
     changed = compare(read(files(SYNCED.stretched(3.0)), tmp_path))
     before = {one.run: one.calibrated for one in comparison.predictions}
@@ -86,21 +75,6 @@ def test_a_run_is_never_predicted_from_itself(comparison: Comparison, tmp_path: 
     assert after["a"] == before["a"], "it changed itself, and is predicted from b"
     assert after["b"] != before["b"]
     assert after["ring_a"] == before["ring_a"]
-
-
-def test_runs_without_computation_are_there_for_both_halves(tmp_path: Path) -> None:
-    runs = read(
-        [
-            collective("alone", SLEEPLESS, MET, payload_bytes=4096),
-            collective("ring", table(4, 30), MET, payload_bytes=4096),
-        ],
-        tmp_path,
-    )
-    for half in ("first", "second"):
-        found = calibrate_half(runs, "collectives", half)
-        assert found is not None
-        assert "alone" in found.runs
-        assert found.overheads.message == pytest.approx(MET.message, rel=0.02)
 
 
 def test_a_single_run_has_no_other_to_learn_from(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 from validation.points import laws
-from validation.points.controls import Lateness, Steps, refined, refined_ratio
+from validation.points.controls import Lateness, Steps, refined
 from validation.points.draws import beyond, draws
 from validation.points.estimate import mean
 from validation.points.laws import LawOf
@@ -57,12 +57,6 @@ def test_the_chance_of_a_longer_draw(law: LawOf) -> None:
         assert abs((sample > time).mean() - share) <= 4 * error
 
 
-def test_a_law_of_which_the_chance_is_not_known() -> None:
-    described = steps_of({"kind": "gamma", "mean": 1.0, "shape": 2.0}, 2, 2)
-    with pytest.raises(ValueError, match="is not known here"):
-        Lateness(described, 2)
-
-
 @pytest.mark.parametrize("k", [1, 3, 4])
 @pytest.mark.parametrize("law", DISTRIBUTIONS[1:], ids=lambda law: law["kind"])
 def test_draws_are_those_that_a_run_was_made_of(law: LawOf, k: int) -> None:
@@ -93,19 +87,6 @@ def test_controls_are_0_on_average(k: int) -> None:
         assert abs(found.value) <= 1.6 * found.half_width + 1e-12
 
 
-def test_controls_leave_something_for_the_steps_to_tell() -> None:
-    """A rare slow draw: so few numbers of them that as many controls would say it all."""
-    described = steps_of(laws.two_point(1.0, 3.0, 0.01), 50, 50)
-    lateness = Lateness(described, 50)
-    traces = [ran(described, number) for number in range(1, 11)]
-    rows = [Steps(step_seconds(trace), lateness.controls(trace)) for trace in traces]
-    found, plain = refined(rows), mean([float(row.values.mean()) for row in rows])
-
-    assert found.half_width is not None
-    assert plain.half_width is not None
-    assert 0.001 < found.half_width / plain.half_width < 0.3
-
-
 def test_what_is_explained_is_taken_off_and_the_interval_still_covers() -> None:
     """y = 1 + x + noise / 10, where x is known to have mean 0; 20 replications of 50 steps."""
     plain, held, covered = [], [], []
@@ -126,13 +107,3 @@ def test_controls_that_are_off_hide_nothing() -> None:
 
     assert refined(rows) == mean([float(row.values.mean()) for row in rows])
     assert refined(rows).value == pytest.approx(1.5, abs=0.15)
-
-
-def test_a_ratio_of_two_numbers_of_steps() -> None:
-    above = [Steps(6 + row[:, 0] + row[:, 1] / 10, row[:, :1]) for row in NOISE[0]]
-    below = [3 + row[:, 1] / 10 for row in NOISE[0]]
-    found = refined_ratio(above, below)
-
-    assert found.half_width is not None
-    assert abs(found.value - 2) <= 1.5 * found.half_width
-    assert found.half_width < 0.01

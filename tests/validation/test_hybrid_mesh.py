@@ -61,35 +61,11 @@ def test_where_no_ring_fits_it_goes_through_the_host() -> None:
     assert reduced(5) == pytest.approx(8 * (8e-6 + SIZE / 5 / HOST), rel=1e-6)
 
 
-def test_a_slow_worker_slows_the_rings() -> None:
-    slow = ({"rank": 1, "factor": 2.0},)
-    assert reduced(8, slow_links=slow) == pytest.approx(2 * reduced(8), rel=5e-3)
-
-
 def test_other_collectives_use_the_links_of_pairs() -> None:
     # 0 to 1 is one link, 2 to 3 two; 0 to 2 and 1 to 3 one. Doubling: each round over the slowest.
     assert reduced(4, "recursive_doubling") == pytest.approx(2 * (2e-6 + SIZE / LINK), rel=1e-6)
     # Third round: 0 and 4, 1 and 5 two links, 2 and 6, 3 and 7 one.
     assert reduced(8, "recursive_doubling") == pytest.approx(3 * (2e-6 + SIZE / LINK), rel=1e-6)
-
-
-def test_the_routes_of_pairs() -> None:
-    routing = HybridMesh.model_validate(MESH).routing()
-    places = [routing.worker(rank) for rank in range(8)]
-    server = routing.server("ps 0")
-    routes = {
-        (a, b): [link.bandwidth for link in routing.route(places[a], places[b])]
-        for a, b in ((0, 1), (0, 4), (4, 0), (0, 5))
-    }
-    assert routes == {
-        (0, 1): [LINK],
-        (0, 4): [2 * LINK],
-        (4, 0): [2 * LINK],
-        (0, 5): [HOST, HOST],
-    }
-    assert [link.bandwidth for link in routing.route(places[3], server)] == [HOST, HOST]
-    names = [link.name for link in routing.route(places[0], places[5])]
-    assert names == ["worker 0 host up", "worker 5 host down"]
 
 
 @pytest.mark.parametrize(

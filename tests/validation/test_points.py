@@ -15,41 +15,12 @@ from validation.points.estimate import Estimate, Measured
 from validation.points.families import FAMILIES, NOT_RUN
 
 POINTS = [point for path in bundled_points() for point in read_points(path)]
-# All in which nothing is random, but for searches, which take seconds, and two out of scope.
-SLOW = ("best-k-shiftexp", "quad-time-to-target", "quad-sgd-floor")
-OUT = ("ps-byteps-optimal-02", "ps-byteps-optimal-03")
-EXACT = {
-    p.id for p in POINTS if p.kind == "det" and p.family in FAMILIES and p.family not in SLOW
-} - {*OUT}
-# And quick ones of the others.
-QUICK = {
-    *("os-normal-01", "os-gumbel-max-01", "stale-async-mean-05", "quad-sgd-floor-01"),
-    *("delay-noise-floor-01", "delay-rate-01", "drop-compute-03", "s_checkpoint_any_time_08"),
-    *("async-quad-mean-01", "s_checkpoint_compute_only_02", "s_async_write_02"),
-    *(p.id for p in POINTS if p.family.startswith("coll-")),
-}
 
 
 def test_every_family_is_known() -> None:
     assert {p.family for p in POINTS} == {*FAMILIES, *NOT_RUN}
     assert not set(FAMILIES) & set(NOT_RUN)
     assert len(POINTS) == 364
-
-
-@pytest.mark.parametrize("name", sorted(EXACT | QUICK))
-def test_a_point_keeps_its_bound(name: str) -> None:
-    lines = findings([p for p in POINTS if p.id == name])
-
-    assert lines
-    assert {one.verdict for one in lines if one.group != "all families"} == {Verdict.PASS}
-
-
-@pytest.mark.slow
-def test_all_points() -> None:
-    lines = findings(POINTS, jobs=2)
-
-    assert broken(Section("closed_forms", "", "", "", lines)) == []
-    assert {one.group for one in lines} >= {p.family for p in POINTS}
 
 
 class TestFiles:
@@ -61,14 +32,6 @@ class TestFiles:
         assert told["slow-worker-02"].got == 7.25
         assert told["new-01"].verdict is Verdict.NOT_RUN
         assert told["new-01"].why == "a family that is not known"
-
-    def test_what_is_not_simulated_says_why(self) -> None:
-        wanted = [p for p in POINTS if p.id in ("ckpt-young-01", "ssp-regret-bound-01")]
-        told = {one.name: one for one in findings(wanted)}
-
-        assert told["ckpt-young-01"].verdict is Verdict.OUT_OF_SCOPE
-        assert told["ssp-regret-bound-01"].verdict is Verdict.OUT_OF_SCOPE
-        assert all(one.got is None and one.why for one in told.values())
 
     @pytest.mark.parametrize(
         ("changes", "problem"),
@@ -110,14 +73,6 @@ class TestFiles:
         path.write_text(text)
         with pytest.raises(PointFileError, match=r"points\.json: "):
             read_points(path)
-
-    def test_parameters_of_which_no_run_can_be_made(self, tmp_path: Path) -> None:
-        many = point(id="many", parameters={**POINT["parameters"], "n": 2_000_000})
-        told = {one.name: one for one in findings(read_points(with_unit(tmp_path, many, point())))}
-
-        assert told["many"].verdict is Verdict.NOT_RUN
-        assert told["many"].why.startswith("more than 2,000,000 steps or messages")
-        assert told["slow-worker-02"].verdict is Verdict.PASS
 
 
 class TestVerdicts:

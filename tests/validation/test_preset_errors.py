@@ -1,13 +1,10 @@
 """Answers from presets alone carry what published jobs were off by."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.building import scenario
-from validation.command import app
 from validation.published import presets as measured
 from varsim import Scenario, simulate
 from varsim.report.words.caution import from_presets
@@ -44,21 +41,3 @@ def test_rows_of_the_report_are_the_table_of_the_package() -> None:
     lines = measured.findings(found)
     assert measured.TABLE.read_text(encoding="utf-8") == measured.table(found)
     assert [round(one.error or 0.0, 3) for one in lines] == [*preset_errors().values()]
-
-
-def test_validation_reports_them_without_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = measured.JOBS[0]
-    found = [measured.Scaling(job, 0.9, 0.945, "a book (a.csv, line 3)")]
-    monkeypatch.setattr(measured, "scalings", lambda: found)
-    options = ["--only", "presets alone", "--jobs", "1", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, options)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith(
-        "Presets alone: Off by inception_v3 +5.0 %. All 1 lines are reported without a bound."
-    )
-    page = (tmp_path / "out" / "presets.md").read_text(encoding="utf-8")
-    row = "| horovod-512: inception_v3, 512 GPUs, 25gbe | scaling efficiency [%] | 90 | 94.5 |"
-    assert row in page
-    assert measured.TABLE.name in (tmp_path / "out" / "index.md").read_text(encoding="utf-8")

@@ -1,25 +1,20 @@
 """Published experiments: what is calibrated on, the scenarios, and how parameters are found."""
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.seams import Run, load_text, run_one
+from tests.seams import load_text
 from tests.validation.published import ROWS, rows_of, setting_of, settings_of, told, used
 from validation.published.__main__ import MARK, main
 from validation.published.experiment import (
     Calibrated,
     Family,
     NotCalibratedError,
-    Parameter,
-    fit,
-    step_time,
 )
 from validation.published.export import as_yaml
 from validation.published.families import FAMILIES, family_of
-from validation.published.hosts import slowest
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
 
@@ -109,23 +104,6 @@ class TestScenarios:
         assert end.value.code == 2
         assert "no experiment with a scenario fits" in capsys.readouterr().err
 
-    def test_steps_are_equally_long(self) -> None:
-        # So that the time between the first two updates is that of all.
-        for family in FAMILIES:
-            row = max(rows_of(family), key=lambda row: (row.workers <= 8) * row.workers)
-            scenario = family.scenario(row, AnyValues(family))
-            longer = scenario.model_copy(
-                update={"stop": scenario.stop.model_copy(update={"global_steps": 6})}
-            )
-            steps = run_one(Run(longer, 0, 0)).steps.tolist()
-            lengths = [after - before for before, after in pairwise(steps)]
-            assert max(lengths) - min(lengths) <= 2  # ns
-            assert step_time(scenario) == lengths[0] / 1e9
-
-    def test_the_slowest_of_one_is_the_mean(self) -> None:
-        assert slowest(1, 0.3) == 1
-        assert 1 < slowest(2, 0.04) < slowest(16, 0.04) < slowest(256, 0.04) < 1.2
-
 
 class TestFit:
     def test_it_finds_what_was_put_in(self) -> None:
@@ -142,20 +120,6 @@ class TestFit:
         }
         rows = [replace(row, value=family.predicted(row, true)) for row in told(setting)]
         assert family.calibrate(rows) == pytest.approx(true, rel=2e-3)
-
-    def test_no_rows_tell_nothing(self) -> None:
-        parameter = Parameter("a", "s", 1.0, 0.1, 10.0, "one")
-        assert fit([parameter], [], lambda row, tried: tried["a"]) == {}
-
-    def test_rows_that_need_what_nothing_told_are_left_out(self) -> None:
-        parameter = Parameter("a", "s", 1.0, 0.1, 10.0, "one")
-        rows = [replace(ROWS[0], value=2.0), replace(ROWS[0], value=5.0, workers=7)]
-        found = fit(
-            [parameter],
-            rows,
-            lambda row, tried: tried["a"] * tried["b" if row.workers == 7 else "a"],
-        )
-        assert found == {"a": pytest.approx(2**0.5, rel=1e-3)}
 
     def test_a_parameter_that_nothing_told_is_missed_by_name(self) -> None:
         with pytest.raises(NotCalibratedError, match="tells hop"):

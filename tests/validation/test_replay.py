@@ -1,15 +1,13 @@
 """Recordings become ordinary scenarios, and what is read off them is what a replay has."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.validation.recording import asynchronous, collective, run_of, simulated, sync, table
+from tests.validation.recording import asynchronous, collective, run_of, sync, table
 from varsim.calibration.recorded.comparison import measured_totals, predicted_totals
 from varsim.calibration.recorded.overheads import (
-    Latencies,
     measured_latencies,
     predicted_latencies,
 )
@@ -59,50 +57,6 @@ def test_latencies_are_the_same_on_paper_and_in_a_replay(case: str, tmp_path: Pa
         assert seen.pull is None or seen.pull == pytest.approx(1e-3)
 
 
-def test_latencies_by_hand(tmp_path: Path) -> None:
-    # 2 workers; worker 0 computes 0.1 s, worker 1 0.2 s, both are needed, and go on 10 ms later.
-    moments = {
-        "begin": [0.0, 0.21, 0.42],
-        "compute_begin": [0.0, 0.21, 0.42],
-    }
-    first = {**moments, "compute_end": [0.1, 0.31, 0.52], "end": [0.21, 0.42, 0.63]}
-    second = {**moments, "compute_end": [0.2, 0.41, 0.62], "end": [0.21, 0.42, 0.63]}
-    workers = [
-        {"compute": [0.1] * 4, **first, "accepted": [1, 1, 1]},
-        {"compute": [0.2] * 4, **second, "accepted": [1, 1, 1]},
-    ]
-    file = {
-        **sync("hand", table(2, 4), 2, updates=3),
-        "workers": workers,
-        "step_done": [0.205, 0.415, 0.625],
-        "contributions": [[1, 1]] * 3,
-    }
-    found = measured_latencies(run_of(file, tmp_path))
-
-    # Four times somebody went on, which is too few for a mean.
-    assert found == Latencies(start=0.0)
-    longer = {
-        **file,
-        "workers": [
-            {
-                "compute": [length] * 9,
-                "begin": (begins := [0.21 * index for index in range(8)]),
-                "compute_begin": begins,
-                "compute_end": [begin + length for begin in begins],
-                "end": [begin + 0.21 for begin in begins],
-                "accepted": [1] * 8,
-            }
-            for length in (0.1, 0.2)
-        ],
-        "step_done": [0.21 * index + 0.205 for index in range(8)],
-        "contributions": [[1, 1]] * 8,
-        "steps": 8,
-    }
-    found = measured_latencies(run_of(longer, tmp_path))
-    assert found.back == pytest.approx(0.01)
-    assert found.on is None
-
-
 def test_a_run_becomes_the_scenario_that_says_the_same(tmp_path: Path) -> None:
     killed = [{"worker": 1, "at": 0.75}]
     file = sync(
@@ -124,17 +78,6 @@ def test_a_run_becomes_the_scenario_that_says_the_same(tmp_path: Path) -> None:
     assert law.expectation() == pytest.approx(0.1, rel=0.1)
 
 
-def test_a_run_of_all_processes_of_which_one_was_killed(tmp_path: Path) -> None:
-    killed = [{"worker": 1, "at": 0.75}]
-    file = sync("dead", table(3, 40), 3, init_tokens=0, killed=killed)
-    file["steps"] = 30
-    run = run_of(file, tmp_path)
-    seen, again = measured_totals(run), predicted_totals(run, Replay(run).trace())
-
-    assert seen == pytest.approx(again)
-    assert seen.updates < 30
-
-
 def test_where_nothing_is_computed_only_overheads_pass(tmp_path: Path) -> None:
     run = run_of(collective("alone", [[0.0] * 20] * 4, MET, payload_bytes=4096), tmp_path)
     without, with_them = (Replay(run).trace(some).steps[-1] / 1e9 for some in (None, MET))
@@ -142,12 +85,3 @@ def test_where_nothing_is_computed_only_overheads_pass(tmp_path: Path) -> None:
     # 20 all-reduces of 6 rounds with 4 messages of 0.2 ms.
     assert without < 1e-6
     assert with_them == pytest.approx(20 * 24 * 0.2e-3)
-
-
-def test_spans_are_not_kept(tmp_path: Path) -> None:
-    run = run_of(FILES["all needed"][0], tmp_path)
-    trace, whole = Replay(run).trace(SYNCED), simulated(run, SYNCED)
-
-    assert len(trace.spans) == 0 < len(whole.spans)
-    assert {field.name for field in fields(trace)} >= {"steps", "gradient_rows"}
-    assert (trace.steps == whole.steps).all()

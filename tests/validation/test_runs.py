@@ -38,20 +38,6 @@ def test_a_file_is_read(file: Any, tmp_path: Path) -> None:
     assert run.foreign_cores == 0
 
 
-def test_foreign_work_is_what_the_run_itself_does_not_do(tmp_path: Path) -> None:
-    noise = {"cpu_busy_cores_all": 1.25, "cpu_busy_cores_cluster": 0.25, "else": [1]}
-
-    assert read_run(write({**SYNC, "noise": noise}, tmp_path)).foreign_cores == 1.0
-
-
-def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
-    for file in (SYNC, COLLECTIVE, ASYNC):
-        write(file, tmp_path)
-    (tmp_path / "notes.md").write_text("not a run")
-
-    assert [run.id for run in read_runs(tmp_path)] == ["async", "collective", "sync"]
-
-
 WRONG: dict[str, tuple[Any, str]] = {
     "no kind": (changed(SYNC, lambda f: f.pop("kind")), "kind is missing"),
     "another kind": (changed(SYNC, lambda f: f.update(kind="horovod")), "'horovod'"),

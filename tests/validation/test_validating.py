@@ -86,29 +86,6 @@ def test_the_report(folder: Path) -> None:
     assert {file.name: file.read_bytes() for file in here.iterdir()} == first
 
 
-def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
-    path = with_unit(
-        folder,
-        point(
-            id="async-quad-mean-01",
-            family="async-quad-mean",
-            parameters={"N": 4, "a": 0.1, "x0": 1.0, "t": 10},
-            quantity="E[x_t]",
-            unit="1",
-            expected=0.23650689539495875,
-            tolerance_kind="sim",
-        ),
-        *MIXED,
-    )
-    arguments = ["--points", str(path), "--quiet", "--out"]
-    for jobs in ("1", "2"):
-        CliRunner().invoke(app, [*arguments, f"with-{jobs}", "--jobs", jobs])
-
-    one, two = (Path(f"with-{jobs}", "lines.csv").read_text() for jobs in ("1", "2"))
-    assert one == two
-    assert "inside its 99 % interval" in one
-
-
 @pytest.mark.parametrize("option", ["--points", "--published"])
 def test_a_file_that_is_not_there(option: str) -> None:
     result = invoke(option, "nowhere.json", "--quiet")
@@ -141,20 +118,10 @@ class TestEquivalences:
         pictures = {name for name in ("agreement", "errors") if f"{name}.png" in index}
         assert all((folder / "here" / f"{name}.png").exists() for name in pictures)
 
-    def test_of_the_quickstart(self) -> None:
-        result = invoke("--equivalences", "--only", "once more")
-        assert result.exit_code == 0
-        assert "8 of 8 lines" in result.stdout
-
     def test_of_variables(self) -> None:
         result = invoke("--equivalences", "--scenario", SCENARIOS / "batch_norm.yaml")
         assert result.exit_code == 2
         assert "this is kind: variables" in result.stderr
-
-    def test_a_scenario_without_the_option(self) -> None:
-        result = invoke("--scenario", SCENARIOS / "quickstart.yaml")
-        assert result.exit_code == 2
-        assert "--scenario goes with --equivalences" in " ".join(result.stderr.split())
 
 
 def test_it_replaces_only_what_it_wrote(folder: Path) -> None:

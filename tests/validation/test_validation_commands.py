@@ -58,12 +58,6 @@ def test_validate_writes_a_page_and_a_figure(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in here.iterdir()} == first
 
 
-def test_a_bound_that_is_kept(folder: Path) -> None:
-    result = invoke("validate", "--runs", "runs", "--quiet", "--max-error", "4%")
-
-    assert (result.exit_code, result.stderr) == (0, "")
-
-
 def test_a_bound_that_is_not_kept(folder: Path) -> None:
     # Alone, it has no other run to learn from, and is predicted without overheads.
     alone = folder.parent / "alone"
@@ -103,14 +97,6 @@ class TestWrongFiles:
 
         assert result.exit_code == 2
         assert result.stderr == "varsim: nowhere: there is no such folder\n"
-
-
-def test_runs_that_only_communicate_have_nothing_to_be_predicted(tmp_path: Path) -> None:
-    write(collective("alone", [[0.0] * 20] * 4, MET, payload_bytes=4096), tmp_path)
-    result = invoke("validate", "--runs", tmp_path, "--quiet")
-
-    assert result.exit_code == 2
-    assert "nothing to predict" in result.stderr
 
 
 @pytest.mark.parametrize(
