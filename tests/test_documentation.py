@@ -334,7 +334,8 @@ class TestWatchingVariables:
 
     def test_what_run_prints(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "100")
-        arguments = [*self.COMMANDS[0].split(), "--out", str(tmp_path / "out"), "--quiet"]
+        out = ["--out", str(tmp_path / "out"), "--quiet", "--rows"]
+        arguments = [*self.COMMANDS[0].split(), *out]
         done = CliRunner().invoke(cli.app, arguments)
         assert done.exit_code == 0, done.stderr
         *lines, report = (line.rstrip() for line in done.stdout.splitlines())
@@ -344,11 +345,12 @@ class TestWatchingVariables:
         assert len(files) > 4
         assert set(files) <= {path.name for path in (tmp_path / "out").iterdir()}
 
-    def test_what_explain_prints(self) -> None:
+    def test_what_explain_prints(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "100")
         done = CliRunner().invoke(cli.app, self.COMMANDS[1].split())
         assert done.exit_code == 0, done.stderr
         assert done.stdout.endswith(self.PRINTED[1])
-        assert self.PRINTED[1].startswith("== on_read =")
+        assert self.PRINTED[1].startswith("on_read: ")
 
     def test_every_key_and_every_action(self) -> None:
         general = {"kind", "name", "seed", "replications"}

@@ -1,9 +1,7 @@
 """Scenarios of variables to be told, made from a few lines."""
 
-import re
 from collections.abc import Sequence
 
-from tests.reports import told
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.scenario.loading import load_text
 from varsim.scenario.variables import VariablesScenario
@@ -76,6 +74,5 @@ def rows(made: VariablesScenario, mode: int = 0) -> list[Row]:
 def sentences(made: VariablesScenario, mode: int = 0) -> list[str]:
     """What is said of one of its modes, without the creation of the variables."""
     story = Program(made).explain(modes=[made.all_modes[mode]], steps=made.program.steps)
-    (table,) = told(story).tables
-    steps = [index for index, row in enumerate(table) if re.match("steps? ", row[""])]
-    return [row["what happens"] for row in table[steps[0] :] if len(row) > 1]
+    rows = story.report.facts()["rows"]
+    return [row["what"] for row in rows if row["step"]]

@@ -9,14 +9,12 @@ import pytest
 
 from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report import page
+from varsim.report import sheet
 from varsim.report.files.claim import FILES, kinds_of
 from varsim.report.files.program import save_variables
 from varsim.report.files.save import save
-from varsim.report.plots.program.gallery import plots
-from varsim.report.render import render
-from varsim.report.report import Report
-from varsim.report.variables import report
+from varsim.report.formats import render
+from varsim.report.told import Report
 from varsim.scenario.loading import load_scenario
 from varsim.study.program.tables import COLUMNS
 from varsim.study.simulation import simulate_variables
@@ -64,28 +62,34 @@ def result() -> VariablesResult:
     return simulate_variables(scenario(**WHOLE))
 
 
+def saved(result: VariablesResult, directory: Path) -> Path:
+    return save_variables(result, directory).directory
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
 class TestSaving:
     def test_all_files_are_written(self, result: VariablesResult, tmp_path: Path) -> None:
-        assert save_variables(result, tmp_path / "deep" / "run") == tmp_path / "deep" / "run"
+        assert (
+            save_variables(result, tmp_path / "deep" / "run").directory == tmp_path / "deep" / "run"
+        )
         assert set(contents(tmp_path / "deep" / "run")) == WRITTEN
         assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
 
     def test_the_same_scenario_gives_the_same_bytes(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        first = contents(save_variables(result, tmp_path / "first"))
+        first = contents(saved(result, tmp_path / "first"))
         again = simulate_variables(scenario(**WHOLE))
-        assert contents(save_variables(again, tmp_path / "second")) == first
+        assert contents(saved(again, tmp_path / "second")) == first
         assert not any(b"\r" in text for text in first.values())
 
     def test_csv_files_have_the_documented_columns(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        directory = save_variables(result, tmp_path / "run")
+        directory = saved(result, tmp_path / "run")
         for name, columns in COLUMNS.items():
             with (directory / f"{name}.csv").open(encoding="utf-8", newline="") as file:
                 header, *rows = csv.reader(file)
@@ -95,7 +99,7 @@ class TestSaving:
 
     def test_rows_by_hand(self, tmp_path: Path) -> None:
         made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), modes=("on_read",))
-        directory = save_variables(simulate_variables(made), tmp_path / "run")
+        directory = saved(simulate_variables(made), tmp_path / "run")
         acts = (directory / "acts.csv").read_text().splitlines()
         # Made after 100 + 2 x 4 us.
         assert acts[2] == (
@@ -115,10 +119,10 @@ class TestSaving:
     def test_the_scenario_gives_the_same_files(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        first = save_variables(result, tmp_path / "first")
+        first = saved(result, tmp_path / "first")
         loaded = load_scenario(first / "scenario.yaml")
         assert loaded == result.scenario
-        again = save_variables(simulate_variables(loaded), tmp_path / "second")
+        again = saved(simulate_variables(loaded), tmp_path / "second")
         assert contents(again) == contents(first)
 
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -133,24 +137,24 @@ class TestSaving:
             assert set(contents(directory)) == WRITTEN
             raise error
 
-        monkeypatch.setattr(page, "write", write)
+        monkeypatch.setattr(sheet, "write", write)
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", report(result))
+            save_variables(result, tmp_path / "run", result.report, plots="")
         assert list(tmp_path.iterdir()) == []
-        before = contents(save_variables(result, tmp_path / "run"))
+        before = contents(saved(result, tmp_path / "run"))
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", report(result))
+            save_variables(result, tmp_path / "run", result.report, plots="")
         assert contents(tmp_path / "run") == before
         assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
     def test_the_summary_holds_what_a_reader_needs(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        directory = save_variables(result, tmp_path / "run")
+        directory = saved(result, tmp_path / "run")
         text = (directory / "result.json").read_text(encoding="utf-8")
         facts = json.loads(text, parse_constant=pytest.fail)
         assert facts["provenance"] == result.provenance
-        assert facts["answer"] == result.answer().splitlines()
+        assert [one["text"] for one in facts["headline"]] == result.answer().splitlines()
         assert facts["columns"] == COLUMNS
         assert [len(facts["runs"]), len(facts["summary"])] == [4 * 3 * 2, 4 * 3 * 3]
         assert facts["seen"]["none"][1]["outside"]["first"] == list(
@@ -158,8 +162,8 @@ class TestSaving:
         )
         crossed = [one["reads_per_write"]["mean"] for one in facts["crossovers"]]
         assert crossed == [found.reads_per_write.mean for found in result.crossovers()]
-        assert json.loads(render(report(result), "json")) == facts
-        assert render(report(result), "csv") == (directory / "summary.csv").read_text(
+        assert json.loads(render(result.report, "json")) == facts
+        assert render(result.report, "csv") == (directory / "summary.csv").read_text(
             encoding="utf-8"
         )
 
@@ -196,12 +200,12 @@ class TestKinds:
         save_variables(result, tmp_path / "run")
         assert set(contents(tmp_path / "run")) == WRITTEN
 
-    def test_all_that_a_run_consists_of_is_known(self, result: VariablesResult) -> None:
+    def test_all_that_a_run_consists_of_is_known(self) -> None:
         # Of training those, too, that runs had before: whoever writes there anew replaces them.
         now = ["throughput", "time_split", "timeline", "staleness", "loss"]
         drawn = {
             "training": [*now, "life", "links", "loss_time", "loss_updates"],
-            "variables": [plot.name for plot in plots(result)],
+            "variables": ["step", "crossover", "cost"],
         }
         for kind, names in drawn.items():
             pictures = {f"{name}.{form}" for name in names for form in ("png", "svg")}
@@ -211,14 +215,24 @@ class TestKinds:
         assert WRITTEN | {"report.html"} < FILES["variables"]
 
 
+def test_without_rows_there_are_only_the_numbers(result: VariablesResult, tmp_path: Path) -> None:
+    save_variables(result, tmp_path / "run", rows=False)
+    assert set(contents(tmp_path / "run")) == {"scenario.yaml", "summary.csv", "result.json"}
+
+
+def test_rows_that_are_left_out_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 92)
+    made = simulate_variables(scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5))
+    (note,) = save_variables(made, tmp_path / "run").notes
+    assert note.startswith("acts.csv: 90 of 105 rows, the first ones of each run")
+
+
 def test_markdown_has_a_table_for_costs_for_values_and_for_ratios(result: VariablesResult) -> None:
-    lines = render(report(result), "md").splitlines()
+    lines = render(result.report, "md").splitlines()
     heads = [
         line.split("|")[1].strip() for line in lines if line.startswith("| ") and "---" not in line
     ]
-    assert heads.count("mode") == 1 + 3
-    assert heads.count("reads per write") == 1
+    assert [heads.count(name) for name in ("mode", "read last", "reads per write")] == [1, 1, 1]
     for line in lines:
         assert not line.startswith("|") or line.endswith("|")
     assert result.answer().splitlines()[0] in lines
-    assert lines[-1] == f"- {result.notes[-1]}"

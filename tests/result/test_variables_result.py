@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report.words.program.table import by_ratio, copies, seen
+from varsim.report.told import Number, Table
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import COLUMNS, METRICS
 from varsim.study.simulation import simulate, simulate_variables
@@ -163,124 +163,125 @@ class TestTables:
         assert row["utilization"] == pytest.approx(48_000 / 52_500)
 
 
-class TestText:
-    def test_the_table_of_costs(self, crossed: VariablesResult) -> None:
-        frame = crossed.table()
-        assert list(frame["time per step"]) == ["8.100 ms", "23.10 ms", "52.50 ms"]
-        assert list(frame["vs. on_read"]) == ["1.00x", "2.85x", "6.48x"]
-        assert list(frame["bytes per step"]) == ["8 kB", "64 kB", "52 kB"]
-        assert list(frame["messages per step"]) == ["2", "48", "13"]
+def codes(result: VariablesResult) -> list[str]:
+    return [note.code for note in result.report.headline]
+
+
+def noted(result: VariablesResult) -> list[str]:
+    return [note.code for note in result.report.notes]
+
+
+def column(table: Table, key: str) -> list[float | str]:
+    """The cells of a column; means of numbers."""
+    cells = next(one.cells for one in table.columns if one.key == key)
+    return [cell.mean if isinstance(cell, Number) else str(cell) for cell in cells]
+
+
+def last_seen(result: VariablesResult) -> Table:
+    found: Table = next(one for one in result.report.details if one.corner == "read last")
+    return found
+
+
+class TestTold:
+    def test_costs_are_rows_by_rank(self, crossed: VariablesResult) -> None:
+        table = crossed.report.table
+        assert (table.rows, table.best) == (("on_read", "on_write", "none"), 1)
+        assert column(table, "time_per_step") == pytest.approx([8.1e-3, 23.104e-3, 52.5e-3])
+        assert column(table, "time_ratio") == pytest.approx([1, 2.85, 6.48], rel=0.01)
+        assert column(table, "bytes_per_step") == [8000, 64000, 52000]
+        assert column(table, "messages_per_step") == [2, 48, 13]
 
     def test_what_was_seen(self, counted: VariablesResult) -> None:
-        table = seen(counted, "v")
-        assert table.column("replicas") == ("6, 2, 4", "12 each", "9, 10, 12")
-        assert table.column("outside") == ("12", "12", "12")
-        assert table.column("copies at the end") == ("6, 2, 4", "12 each", "12")
+        table = last_seen(counted)
+        assert table.rows == ("v, on_read", "v, on_write", "v, none")
+        assert column(table, "replicas") == ["6 | 2 | 4", "12 each", "9 | 10 | 12"]
+        assert column(table, "outside") == ["12", "12", "12"]
+        assert column(table, "copies at the end") == ["6 | 2 | 4", "12 each", "12"]
 
     def test_of_many_copies_the_first_are_shown(self) -> None:
         cluster = {"workers": 70, "network": WIRE}
         made = scenario((add(1.0),), modes=("on_read",), cluster=cluster)
-        result = simulate_variables(made)
-        assert copies(result, "on_read", "v") == "1 each\n(64 of 70 copies)"
+        held = column(last_seen(simulate_variables(made)), "copies at the end")
+        assert held == ["1 each (the first 64 of 70)"]
 
     def test_over_ratios(self, crossed: VariablesResult) -> None:
-        table = by_ratio(crossed)
-        assert [row.label for row in table.rows] == ["0", "0.5", "1", "2"]
-        assert table.column("on_read") == ("0 s", "16.20 ms", "32.40 ms", "64.80 ms")
+        table = crossed.report.details[0]
+        assert table.rows == ("0", "0.5", "1", "2")
+        assert column(table, "on_read") == pytest.approx([0, 16.2e-3, 32.4e-3, 64.8e-3])
         many = simulate_variables(varied(*(n / 4 for n in range(41)), modes=("on_read",)))
-        rows = [row.label for row in by_ratio(many).rows]
+        rows = many.report.details[0].rows
         assert (len(rows), rows[0], rows[-1]) == (12, "0", "10")
 
-    def test_a_result_shows_itself(self, counted: VariablesResult) -> None:
-        assert "The cheapest is 'on_read'" in repr(counted)
-        assert "modes, 1 replication>\n" in repr(counted)
-        assert "<table" in counted._repr_html_()
+    def test_links_by_hand(self, crossed: VariablesResult) -> None:
+        links = crossed.report.details[-1]
+        place = links.rows.index("ps 0 down")
+        assert column(links, "none")[place] == pytest.approx(48_000 / 52_500)
 
-
-class TestAnswer:
     def test_of_what_was_varied(self, crossed: VariablesResult) -> None:
-        assert crossed.answer().splitlines() == [
-            "Below 0.713 outside reads per write 'on_read' is cheaper, above that 'on_write'; "
-            "at that ratio a step takes 23.10 ms in both.",
-            "Between 0 and 2 outside reads per write 'none' is never cheaper than 'on_read' and "
-            "'on_write'.",
-            "As the program is written, the cheapest is 'on_read': 8.100 ms per step; 'on_write' "
-            "takes 2.85 times as long and 'none' takes 6.48 times as long.",
-            "A step sends 8 kB in 2 messages in 'on_read', 64 kB in 48 messages in 'on_write', "
-            "52 kB in 13 messages in 'none'.",
-            "When last read from outside, 'v' was [8, 8, 8, ...] (mean 8) in 'on_read' and "
-            "'on_write', "
-            "[24, 24, 24, ...] (mean 24) in 'none'.",
-        ]
+        over, step, seen = crossed.report.headline
+        assert (over.code, step.code, seen.code) == ("fastest-over", "step-fastest", "read-outside")
+        assert (over.values["best1"], over.values["best2"]) == (("on_read",), ("on_write",))
+        until = over.values["until1"]
+        assert isinstance(until, Number)
+        assert until.mean == pytest.approx(RING / COLLECTED)
+        assert (step.values["best"], step.values["next"]) == ("on_read", "on_write")
+        assert seen.values["seen"] == "v 8 in on_read and on_write, 24 in none"
 
     def test_of_a_program_as_it_is_written(self, counted: VariablesResult) -> None:
-        lines = counted.answer().splitlines()
-        assert lines[0].startswith("The cheapest is 'on_read': 108 us per step; 'none' takes ")
-        assert lines[-1] == "When last read from outside, 'v' was 12 in every mode."
+        step, seen = counted.report.headline
+        assert (step.code, step.values["best"]) == ("step-fastest", "on_read")
+        assert seen.values["seen"] == "v 12 in every mode"
 
     def test_of_one_mode(self) -> None:
         fixed = variable(synchronization="on_read")
         result = simulate_variables(scenario((add(1.0),), (read(),), variables=(fixed,), modes=()))
-        assert result.answer().splitlines() == [
-            "A step takes 108 us.",
-            "It sends 8 B in 2 messages.",
-            "When last read from outside, 'v' was 3.",
-        ]
-        assert list(result.table().columns) == [
-            "time per step", "bytes per step", "messages per step",
-        ]  # fmt: skip
+        step, seen = result.report.headline
+        assert (step.code, seen.values["seen"]) == ("step-alone", "v 3")
+        keys = [one.key for one in result.report.table.columns]
+        assert keys == ["time_per_step", "bytes_per_step", "messages_per_step"]
 
     def test_of_modes_that_cost_the_same(self) -> None:
-        made = scenario((read(),), modes=("on_read", "on_write"))
-        lines = simulate_variables(made).answer().splitlines()
-        assert lines == [
-            "'on_read' and 'on_write' are equally cheap: no time per step.",
-            "A step sends nothing in 'on_read' and 'on_write'.",
-        ]
+        result = simulate_variables(scenario((read(),), modes=("on_read", "on_write")))
+        assert codes(result) == ["step-tie"]
+        assert result.report.table.best == 2
 
-    def test_where_the_cheapest_takes_no_time(self) -> None:
-        made = scenario((add(1.0),), modes=("on_write", "on_read"))
-        result = simulate_variables(made)
-        assert result.answer().splitlines()[0] == (
-            "The cheapest is 'on_read': no time per step; 'on_write' takes 416 us."
-        )
-        assert list(result.table()["vs. on_write"]) == ["1.00x", "-"]
+    def test_where_the_fastest_takes_no_time(self) -> None:
+        result = simulate_variables(scenario((add(1.0),), modes=("on_write", "on_read")))
+        (step,) = result.report.headline
+        assert (step.values["best"], "times" in step.values) == ("on_read", False)
+        assert column(result.report.table, "time_ratio") == ["-", 1.0]
 
     def test_where_nothing_crosses(self) -> None:
-        made = varied(0, 0.5, modes=("on_read", "on_write"))
-        assert simulate_variables(made).answer().splitlines()[:2] == [
-            "No two modes change places between 0 and 0.5 outside reads per write.",
-            "Between 0 and 0.5 outside reads per write 'on_write' is never cheaper than 'on_read'.",
-        ]
+        over = simulate_variables(varied(0, 0.5, modes=("on_read", "on_write"))).report.headline[0]
+        assert over.values["best1"] == ("on_read",)
+        assert "best2" not in over.values
+
+    def test_a_crossing_of_slower_modes_is_a_note(self) -> None:
+        result = simulate_variables(varied(0, 1, 4))
+        (note,) = [one for one in result.report.notes if one.code == "others-cross"]
+        assert (note.values["first"], note.values["second"]) == ("on_read", "none")
+        assert "between-ratios" in noted(result)
 
     def test_with_replications_says_how_sure_it_is(self, random: VariablesResult) -> None:
-        lines = random.answer().splitlines()
-        assert any("± " in line for line in lines)
-        assert (
-            "± is the half-width of a 95 % confidence interval over 3 replications." in random.notes
-        )
+        assert noted(random)[0] == "interval"
+        (cell, *_) = random.report.table.columns[0].cells
+        assert isinstance(cell, Number)
+        assert cell.half > 0
 
-
-class TestNotes:
     def test_one_replication_of_what_is_random(self) -> None:
         law = {"kind": "exponential", "mean": 1e-3}
         cluster = {"workers": 3, "compute": law, "network": WIRE}
-        made = scenario(({"kind": "compute"}, add(1.0)), cluster=cluster)
-        assert simulate_variables(made).notes == (
-            "One replication: no intervals. More replications show how sure this is.",
-        )
+        result = simulate_variables(scenario(({"kind": "compute"}, add(1.0)), cluster=cluster))
+        assert (codes(result), noted(result)) == (["untold"], ["one-run"])
 
     def test_of_what_is_not_random_there_is_nothing_to_say(self, counted: VariablesResult) -> None:
-        assert counted.notes == ()
+        assert noted(counted) == ["exact"]
 
     def test_an_odd_replica_out_is_told(self) -> None:
         made = scenario((add(1.0),), modes=("on_write",), cross_device_ops="hierarchical_copy")
-        (note,) = simulate_variables(made).notes
-        assert note.startswith("hierarchical_copy leaves replica 2 out of every sum")
+        assert "odd-replica" in noted(simulate_variables(made))
 
-    def test_rows_beyond_the_caps_are_left_out_and_it_is_said(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_rows_beyond_the_caps_are_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5)
         whole = simulate_variables(made)
         # 35 acts in each of three runs, of which 30 are kept; 12, 22 and 35 messages.
@@ -288,18 +289,12 @@ class TestNotes:
         monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 36)
         result = simulate_variables(made)
         assert [trace.all_sent for trace in result.traces] == [12, 22, 35]
-        assert result.notes == (
-            "acts.csv: 90 of 105 rows, the first ones of each run; every other number counts all "
-            "of them.",
-            "sent.csv: 36 of 69 rows, the first ones of each run; every other number counts all "
-            "of them.",
-        )
         assert (len(result.acts), len(result.sent)) == (90, 36)
         assert result.answer() == whole.answer()
         # 24 copies are looked at, 3 to an act: 8 acts in all, 2 of each run.
         monkeypatch.setattr("varsim.study.simulation.MOST_GLANCES", 24)
         assert len(simulate_variables(made).acts) == 6
-        assert seen(result, "v").column("replicas") == seen(whole, "v").column("replicas")
+        assert last_seen(result) == last_seen(whole)
 
 
 class TestRunning:

@@ -240,7 +240,7 @@ def explain(
     imports: Imports = [],  # noqa: B006
     format: Annotated[
         Literal["table", "md", "json"],
-        typer.Option("--format", help="Text, Markdown, or (for training) all numbers as JSON."),
+        typer.Option("--format", help="Text, Markdown, or all of it as JSON."),
     ] = "table",
     out: Annotated[
         Path | None,

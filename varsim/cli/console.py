@@ -20,8 +20,7 @@ from varsim.inert import Drawn, visible
 
 if TYPE_CHECKING:
     from varsim.report.render import Format
-    from varsim.report.report import Report
-    from varsim.report.told import Report as Told
+    from varsim.report.told import Report
 
 T = TypeVar("T")
 
@@ -205,21 +204,9 @@ def complain(text: str) -> None:
         sys.stderr.write(text + "\n")
 
 
-def tell(
-    report: "Report", format: "Format", closing: Iterable[str], width: int | None = None
+def show(
+    report: "Report", format: "Format", closing: Iterable[str], *, every: bool = False
 ) -> None:
-    """Print a report; the closing lines go to stderr where stdout is for another program.
-
-    `width`: of a text to read on, where it is one.
-    """
-    from varsim.report.render import render
-
-    write(render(report, format, width=width), end="")
-    for line in closing:
-        (write if format == "table" else complain)(line)
-
-
-def show(report: "Told", format: "Format", closing: Iterable[str], *, every: bool = False) -> None:
     """Print a report; the closing lines go to stderr where stdout is for another program.
 
     `every`: all columns and notes.

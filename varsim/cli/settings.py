@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from varsim.study.sweep.case import Case
 
 
-IN_A_PIPE: Final = 80  # columns of a text to read on
-NARROWEST: Final = 40
 _MOST_LINES: Final = 50  # of what a scenario says of itself
 
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
@@ -61,10 +59,6 @@ class Asking(NamedTuple):
         """End the command where options were given that are about training."""
         if self.all_rows:
             _refuse("--all", "variables are told whole; --steps says how many steps")
-        if self.format == "json":
-            _refuse(
-                "--format json", "variables are explained step by step, as a table or as Markdown"
-            )
         if self.out is not None:
             _refuse("--out", "nothing is written for variables; varsim run writes a report")
 
@@ -83,13 +77,6 @@ class Asking(NamedTuple):
 def _refuse(option: str, why: str) -> NoReturn:
     complain(f"varsim: {option} has no effect: {why}")
     raise typer.Exit(USAGE)
-
-
-def text_width() -> int:
-    """The width of a text to read on: that of the terminal, within bounds."""
-    from varsim.report.terminal import WIDEST, columns
-
-    return max(NARROWEST, min(columns() or IN_A_PIPE, WIDEST))
 
 
 def question(file: Path, *, whole: bool = False) -> str:

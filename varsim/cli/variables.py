@@ -1,12 +1,14 @@
 """What the commands do with a scenario of variables."""
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from varsim.cli.console import USAGE, complain, tell, write, write_prose
-from varsim.cli.settings import Asking, Settings, question, text_width
+from varsim.cli.console import USAGE, complain, show, write, write_prose
+from varsim.cli.settings import Asking, Settings, question
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
@@ -18,23 +20,15 @@ MOST_EVENTS: Final = 1e8
 
 
 def run(experiment: "Program", settings: Settings) -> None:
-    """Simulate a scenario, write its report, print its tables and its answer."""
+    """Simulate a scenario, write its report, print its answer and its tables."""
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
-    from varsim.report.variables import report
     from varsim.study.program.beginning import events
     from varsim.units import format_count
 
     scenario = experiment.scenario
     refuse_strategies(scenario, settings.strategies)
-    if settings.rows or settings.plots == "svg":
-        option = "--rows" if settings.rows else "--plots svg"
-        complain(f"varsim: {option} has no effect: a run of variables writes all of it anyway")
-        raise typer.Exit(USAGE)
-    if settings.all_rows:
-        complain("varsim: --all has no effect: the tables of variables always have every row")
-        raise typer.Exit(USAGE)
     if not settings.sure and (number := events(scenario)) > MOST_EVENTS:
         complain(
             f"varsim: about {format_count(number)} reads, writes and messages to simulate, which "
@@ -46,11 +40,16 @@ def run(experiment: "Program", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    told = report(result, settings.question, plots=bool(settings.plots))
-    saved = save_variables(result, directory, told)
+    told = replace(
+        result.report,
+        question=settings.question,
+        next=result.report.next.replace("FILE", shlex.quote(str(settings.file))),
+    )
+    saved = save_variables(result, directory, told, plots=settings.plots, rows=settings.rows)
     if other:
         complain(f"varsim: {other}")
-    tell(told, settings.format, [f"report: {saved / 'report.html'}"])
+    closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
+    show(told, settings.format, closing, every=settings.all_rows)
 
 
 def check(experiment: "Program", strategies: Sequence[str]) -> None:
@@ -68,20 +67,21 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
 
 def explain(experiment: "Program", asked: Asking) -> None:
     """Print what each copy holds, what is sent where, and when."""
-    from varsim.report.explain.report import explanation
-    from varsim.report.render import markdown
-    from varsim.report.terminal import terminal
-
     scenario = experiment.scenario
     refuse_strategies(scenario, asked.strategies)
     asked.refuse_of_training()
-    told = explanation(
-        scenario, str(asked.file), question(asked.file), modes=asked.modes, steps=asked.steps
-    )
-    if asked.format == "md":
-        write(markdown(told))
-    else:
-        write(terminal(told, text_width()), end="")
+    for mode in asked.modes:
+        if mode not in scenario.labels:
+            complain(f"--mode {mode}: error: this scenario has: {', '.join(scenario.labels)}")
+            raise typer.Exit(USAGE)
+    labels = zip(scenario.all_modes, scenario.labels, strict=True)
+    modes = [mode for mode, label in labels if not asked.modes or label in asked.modes]
+    try:
+        story = experiment.explain(modes=modes, steps=asked.steps)
+    except ValueError as error:
+        complain(f"{asked.file}: error: {error}: lower program.steps, or cluster.workers")
+        raise typer.Exit(USAGE) from None
+    show(replace(story.report, question=question(asked.file)), asked.format, [], every=True)
 
 
 def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> None:

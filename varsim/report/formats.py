@@ -1,17 +1,18 @@
 """A report as Markdown, CSV, JSON, or HTML for a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from varsim.inert import markdown as inert
 from varsim.report.notes import coded, line
 from varsim.report.render import Format, csv_text, grid_row
 from varsim.report.screen import folded, terminal
-from varsim.report.told import Report, Table
+from varsim.report.told import Column, Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.provenance import to_json
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from pandas import DataFrame
 
 
@@ -37,10 +38,11 @@ def markdown(report: Report) -> str:
 
 def _grid(table: Table) -> str:
     head = [grid_row((table.corner, *(one.head for one in table.columns)))]
-    head.append(f"| --- |{' ---: |' * len(table.columns)}")
+    rules = ("---" if one.prose else "---:" for one in table.columns)
+    head.append(f"| --- | {' | '.join(rules)} |")
     cells = zip(*(map(shown, one.cells) for one in table.columns), strict=True)
     rows = [grid_row((name, *row)) for name, row in zip(table.rows, cells, strict=True)]
-    return "\n".join(head + rows)
+    return "\n\n".join([*map(inert, table.above), "\n".join(head + rows)])
 
 
 def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
@@ -81,13 +83,27 @@ def html(report: Report) -> str:
     notes = Markup("").join(Markup("<p>{}</p>").format(coded(note)) for note in report.notes)
     first, alike = report.table.brief()
     same = Markup("<p>{}</p>").format(folded(alike)) if alike else ""
-    head = Markup("").join(Markup("<th>{}</th>").format(one.head) for one in first)
-    every = zip(*(map(shown, one.cells) for one in first), strict=True)
-    rows = Markup("").join(
-        Markup("<tr><th>{}</th>{}</tr>").format(
-            name, Markup("").join(Markup("<td>{}</td>").format(cell) for cell in cells)
+    details = Markup("").join(_rows(one, one.columns) for one in report.details[: report.always])
+    head = Markup("<h4>{}</h4>").format(escape(report.name))
+    return str(head + said + _rows(report.table, first) + same + notes + details)
+
+
+def _rows(table: Table, columns: Sequence[Column]) -> "Markup":
+    """A table as HTML."""
+    from markupsafe import Markup, escape
+
+    def cell(tag: str, text: str) -> Markup:
+        said = escape(text).replace("\n", Markup("<br>"))
+        return Markup(f"<{tag}>{{}}</{tag}>").format(said)
+
+    rows = [[table.corner, *(one.head for one in columns)]]
+    cells = zip(*(map(shown, one.cells) for one in columns), strict=True)
+    rows += [[name, *texts] for name, texts in zip(table.rows, cells, strict=True)]
+    lines = [
+        Markup("<tr>{}</tr>").format(
+            cell("th", row[0]) + Markup("").join(cell("td" if at else "th", c) for c in row[1:])
         )
-        for name, cells in zip(report.table.rows, every, strict=True)
-    )
-    table = Markup("<table><tr><th></th>{}</tr>{}</table>").format(head, rows)
-    return str(Markup("<h4>{}</h4>").format(escape(report.name)) + said + table + same + notes)
+        for at, row in enumerate(rows)
+    ]
+    above = Markup("").join(cell("p", text) for text in table.above)
+    return above + Markup("<table>{}</table>").format(Markup("").join(lines))

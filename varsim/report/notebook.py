@@ -1,32 +1,23 @@
 """Results in a notebook: their plots one by one, the timeline to walk through, their files."""
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from varsim.inert import visible
 from varsim.report.page import PAGES
-from varsim.report.report import Block, Media, Report, Table, Text
 from varsim.report.sheet import player
-from varsim.report.told import Chart
-from varsim.report.told import Report as Told
+from varsim.report.told import Chart, Report
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
     from varsim.report.plots.plot import Plot
-
-
-_WIDTH: Final = 100  # characters
 
 
 class Gallery:
@@ -35,12 +26,9 @@ class Gallery:
     Several panels are a list of Axes, top to bottom. In a notebook the picture is shown, too.
     """
 
-    def __init__(self, report: Told | Report) -> None:
-        charts = report.drawn() if isinstance(report, Told) else {}
+    def __init__(self, report: Report) -> None:
         self._figures: dict[str, Callable[[], tuple[Picture, list[Axes]]]] = {
-            name: partial(_chart, views, report.families)
-            for name, views in charts.items()
-            if isinstance(report, Told)
+            name: partial(_chart, views, report.families) for name, views in report.drawn().items()
         }
         if plots := report.plots():
             self._figures = {plot.name: partial(_plot, plot, of) for plot, of in plots}
@@ -106,72 +94,24 @@ class Timeline:
         Path(path).write_text(self.page, encoding="utf-8", newline="\n")
 
 
-def timeline(report: Told | Report) -> Timeline:
+def timeline(report: Report) -> Timeline:
     """The timeline of a report; ValueError if it has none."""
-    if not isinstance(report, Told) or report.played is None:
+    if report.played is None:
         raise ValueError(f"a result of {report.kind} has no timeline of workers")
     return Timeline(player(report))
 
 
-def printed(report: Report) -> str:
-    """What its command prints of it."""
-    from varsim.report.terminal import terminal
-
-    story = report.kind == "story"  # whose tables have no width of their own
-    lines = str(terminal(report, _WIDTH if story else None)).rstrip()
-    return re.sub("\x1b\\[[0-9;]*m", "", lines)  # a kernel asks for colour, a string has none
-
-
-def shown(report: Report) -> str:
-    """What its command prints of it, as HTML."""
-    from markupsafe import Markup
-
-    blocks = report.on(Media.TERMINAL)
-    parts = (_html(one) for one in blocks if not (isinstance(one, Text) and one.sort == "title"))
-    return str(Markup("<h4>{}</h4>{}").format(visible(report.title), Markup("").join(parts)))
-
-
-def _html(block: Block) -> "Markup":
-    from markupsafe import Markup, escape
-
-    def each(tag: str, texts: Iterable[str]) -> Markup:
-        lines = (escape(visible(text)).replace("\n", Markup("<br>")) for text in texts)
-        end = tag.partition(" ")[0]
-        return Markup("").join(Markup(f"<{tag}>{{}}</{end}>").format(one) for one in lines)
-
-    if isinstance(block, Table):
-        left = ' style="text-align: left"'
-        head, cell = f'th colspan="{len(block.columns) + 1}"{left}', "td"
-        if block.holds in ("words", "story"):
-            cell += left
-        rows = [each("th", (block.corner, *block.columns))]
-        rows += [
-            each("th" if row.cells else head, [row.label]) + each(cell, row.cells)
-            for row in block.rows
-        ]
-        table = Markup("").join(map(Markup("<tr>{}</tr>").format, rows))
-        caption = each("p", [block.caption.replace("`", "'")] if block.caption else [])
-        return caption + Markup("<table>{}</table>").format(table)
-    if not isinstance(block, Text):
-        return Markup("")
-    tag = "h5" if block.sort in ("heading", "label") else "p"
-    terms = [f"{term}: " if term else "" for term in block.terms]
-    return each(tag, map("".join, zip_longest(terms, block.lines, fillvalue="")))
-
-
-def written(
-    result: Any, report: Report | Told, directory: str | Path, *, rows: bool = False
-) -> Path:
+def written(result: Any, report: Report, directory: str | Path, *, rows: bool = False) -> Path:
     """Write the files that `varsim run` writes; the place of the page."""
     from varsim.report.files.keeping import put_report
     from varsim.report.files.program import save_variables
     from varsim.report.files.save import save
     from varsim.report.products.plan_facts import SCENARIO, scenario_text
 
-    if isinstance(report, Told) and report.kind == "plan":
+    if report.kind == "plan":
         put_report(report, Path(directory), {SCENARIO: scenario_text(result, report)})
-    elif isinstance(report, Told):
-        save(result, Path(directory), report, rows=rows)
+    elif report.kind == "variables":
+        save_variables(result, Path(directory), report, rows=rows)
     else:
-        save_variables(result, Path(directory), report)
+        save(result, Path(directory), report, rows=rows)
     return Path(directory) / PAGES["training"]

@@ -5,14 +5,12 @@ A code stands for one line; `{name}` is a value of the note, written by `wording
 """
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
+from varsim.report import notes_of_variables
+from varsim.report.notes_of_variables import Line, Values
 from varsim.report.told import Note, Number, Value
 from varsim.report.wording import unheld, written
-
-Values: TypeAlias = Mapping[str, str]
-Line: TypeAlias = str | Callable[[Values], str]
 
 
 def _fastest(of: Values) -> str:
@@ -198,6 +196,7 @@ def _interval_rows(of: Values) -> str:
 
 
 SENTENCES: Final[dict[str, Line]] = {
+    **notes_of_variables.SENTENCES,
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,
@@ -289,6 +288,7 @@ def _cells_run(of: Values) -> str:
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
 NOTES: Final[dict[str, Line]] = {
+    **notes_of_variables.NOTES,
     "deadlock": "{who} deadlocked at {when}{often}; not ranked.",
     "memory": "{who}: {needs} needed, {has} per {where}; not ranked, timed as if it fitted.",
     "memory-kept": "Everything fits into memory; {who} needs most, {needs} per device.",

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final
@@ -16,6 +16,7 @@ from varsim.report.wording import MARKED, shown, unheld
 WIDEST: Final = 100  # columns of a text to read on
 MOST_NOTES: Final = 3
 _GAP: Final = "   "
+_NARROW: Final = 24  # columns of a cell of words, at least
 _HANGING: Final = "  "
 _MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
 
@@ -39,7 +40,8 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
         mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
         lines += flow(mark + coded(note), room)
     for detail in report.details if every else report.details[: report.always]:
-        lines += ["", *grid(detail, detail.columns, room)]
+        above = [part for text in detail.above for part in flow(text, room, "")]
+        lines += ["", *above, *grid(detail, detail.columns, room)]
     more = _more(report, every, len(brief), len(first) + len(alike))
     lines += [""] * bool(more and report.details and (every or report.always))
     lines += flow(more, room)
@@ -87,8 +89,14 @@ def grid(
         one.head + (_MARKS[codes.index(one.note)] if one.note in codes else "") for one in chosen
     ]
     cells = [[head, *_aligned(one)] for head, one in zip(heads, chosen, strict=True)]
-    widths = [max(map(len, column)) for column in cells]
     first = max(map(len, ["", table.corner, *table.rows]))
+    widths = [_width(column) for column in cells]
+    for at in sorted((at for at, one in enumerate(chosen) if one.prose), key=widths.__getitem__):
+        others = first + sum(len(_GAP) + one for one in widths) - widths[at]
+        least = max(_NARROW, (WIDEST if room is None else min(room, WIDEST)) - others)
+        if at == max(range(len(widths)), key=widths.__getitem__) and widths[at] > least:
+            cells[at] = ["\n".join(_torn(cell, least)) for cell in cells[at]]
+            widths[at] = least
     ends = [0]
     for index, total in enumerate(accumulate(len(_GAP) + one for one in widths)):
         before = sum(len(_GAP) + one for one in widths[: ends[-1]])
@@ -99,10 +107,26 @@ def grid(
             yield ""
         part = list(range(start, end))
         for row, name in enumerate([table.corner, *table.rows]):
-            shown_cells = [cells[at][row].rjust(widths[at]) for at in part]
-            yield _GAP.join([name.ljust(first), *shown_cells])
+            lines = [cells[at][row].split("\n") for at in part]
+            for texts in zip_longest([name], *lines, fillvalue=""):
+                yield _GAP.join(
+                    [texts[0].ljust(first)]
+                    + [
+                        one.ljust(widths[at]) if chosen[at].prose else one.rjust(widths[at])
+                        for at, one in zip(part, texts[1:], strict=True)
+                    ]
+                )
             if row == 0:
                 yield "─" * (first + sum(len(_GAP) + widths[at] for at in part))
+
+
+def _width(cells: Sequence[str]) -> int:
+    return max(len(line) for cell in cells for line in cell.split("\n"))
+
+
+def _torn(cell: str, room: int) -> list[str]:
+    """The lines of a cell of words, none of them longer than that."""
+    return [part for line in cell.split("\n") for part in flow(line, room) or [""]]
 
 
 def _aligned(column: Column) -> list[str]:

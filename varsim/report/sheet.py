@@ -23,6 +23,8 @@ ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one i
 _ABOUT: Final = {
     "loss": "Means over the replications, bands their 95 % intervals. A rising curve means that "
     "the learning rate is too large there.",
+    "crossover": "Means over the replications, bands their 95 % intervals; a ring: two modes take "
+    "the same time.",
     "lines": "Means over the replications, bands their 95 % intervals; rings their best.",
     "points": "A click on a point opens its row.",
 }

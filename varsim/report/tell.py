@@ -78,6 +78,14 @@ def report_of(result: Any) -> Report:
             from varsim.report.products import tune
 
             return tune.report(result)
+        case "variables":
+            from varsim.report.products import variables
+
+            return variables.report(result)
+        case "story":
+            from varsim.report.products import story
+
+            return story.report(result)
     raise TypeError(f"nothing is told of {type(result).__name__}")
 
 

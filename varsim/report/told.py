@@ -66,6 +66,7 @@ class Column(NamedTuple):
 
     `bar`: a page draws it, from 0. `detail`: shown with --all only.
     `note`: code of the note that it carries. `about`: key of what it means.
+    `prose`: words, from the left, in lines where there is no room for them in one.
     """
 
     key: str
@@ -75,6 +76,7 @@ class Column(NamedTuple):
     detail: bool = False
     note: str = ""
     about: str = ""
+    prose: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Table:
     """Rows by rank; `kinds`: what each row is, where its name does not tell; `corner`: heads them.
 
     `best`: so many of the first rows win; `shaded`: a page shades its cells by their numbers.
+    `above`: paragraphs that stand above it.
     """
 
     rows: tuple[str, ...]
@@ -91,6 +94,7 @@ class Table:
     best: int = 0
     fold: bool = True
     shaded: bool = False
+    above: tuple[str, ...] = ()
 
     def brief(self) -> tuple[list[Column], list[Column]]:
         """The columns that are read first, and those that say the same in every row."""

@@ -13,12 +13,11 @@ from varsim.scenario.fault import check_replication
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import family
-from varsim.study.formatter import Told
 from varsim.study.measure import Carried, carried
 from varsim.study.program import tables
 from varsim.study.program.tables import METRICS
+from varsim.study.shown import Shown
 from varsim.study.statistics import Estimate, interval
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,14 +65,14 @@ def crossings(
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class VariablesResult(Told):
+class VariablesResult(Shown):
     """Result of a scenario of variables; see `program.tables.COLUMNS` for the tables.
 
     `traces`: first the program as it is written, mode by mode, each by replication; then the same
     for each entry of vary.reads_per_write, of which only the totals are kept.
     """
 
-    told_by: ClassVar[str] = "varsim.report.variables"
+    product: ClassVar = "variables"
 
     scenario: VariablesScenario
     traces: list[ProgramTrace]
@@ -204,11 +203,6 @@ class VariablesResult(Told):
     def carried(self) -> dict[str, dict[str, Carried]]:
         """By link, what it carried under every mode."""
         return carried((mode, trace.end, trace.links) for mode, trace in self.written)
-
-    def __repr__(self) -> str:
-        of = f"{counted(len(self.modes), 'mode')}, {counted(self.replications, 'replication')}"
-        head = f"<Result of {self.scenario.name}: {of}>"
-        return f"{head}\n{self.table().to_string()}\n{self.answer()}"
 
     def _traces(self, mode: str, ratio: float | None) -> list[ProgramTrace]:
         point = 0 if ratio is None else 1 + self.ratios.index(ratio)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from varsim.distribute.program import VariableDescription
 from varsim.distribute.program_run import ValueSummary
-from varsim.report.words.program.table import described, number, shown, side_by_side
+from varsim.report.products.values import beside, number, text
 from varsim.study.program.tables import exact
 
 
@@ -21,7 +20,7 @@ def many(*values: float) -> ValueSummary:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "said"),
     [
         (3.0, "3"),
         (0.0, "0"),
@@ -29,66 +28,45 @@ def many(*values: float) -> ValueSummary:
         (0.1, "0.1"),
         (1 / 3, "0.333333"),
         (1e15, "1e+15"),
-        (123456.789, "123457"),
+        (1.00001, "1.00001"),
+        (1.0000001, "1.00000"),
+        (123456.789, "123456.79"),
         (math.inf, "inf"),
         (math.nan, "nan"),
     ],
 )
-def test_numbers(value: float, text: str) -> None:
-    assert number(value) == text
+def test_numbers(value: float, said: str) -> None:
+    assert number(value) == said
 
 
 def test_values() -> None:
-    assert shown(None) == "-"
-    assert shown(one(6.0)) == "6"
-    assert shown(many(1.0, 2.5)) == "[1, 2.5]"
-    assert shown(many(*range(9))) == "[0, 1, 2, ...] (mean 4)"
-    assert shown(many(1 / 3, 2.0)) == "[0.3333, 2]"
+    assert text(None) == "-"
+    assert text(one(6.0)) == "6"
+    assert text(many(1.0, 2.5)) == "[1, 2.5]"
+    assert text(many(*range(9))) == "[mean 4]"
+    assert text(many(*[7.0] * 9)) == "7"
+    assert text(many(1 / 3, 2.0)) == "[0.3333, 2]"
 
 
-LARGE = [many(*([value] * 10)) for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)]
+LARGE = [many(*range(first, first + 10)) for first in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
-    ("glances", "text"),
+    ("values", "said"),
     [
         ([one(6.0)], "6"),
         ([one(6.0)] * 3, "6 each"),
-        ([one(3.0), one(1.0), one(2.0)], "3, 1, 2"),
+        ([one(3.0), one(1.0), one(2.0)], "3 | 1 | 2"),
         ([None, None], "-"),
-        ([None, one(1.0)], "-, 1"),
-        ([one(float(n)) for n in range(8)], "0, 1, 2, 3, 4, 5, 6, 7"),
-        ([one(float(n)) for n in range(12)], "0, 1, 2, 3, 4, 5, 6, 7, ... (12 in all)"),
-        ([one(1.0)] * 10 + [one(2.0)], "0..9: 1\n10: 2"),
-        (LARGE[:1] * 2, "[1, 1, 1, ...] (mean 1) each"),
-        (
-            [LARGE[0], LARGE[0], LARGE[1]],
-            "0..1: [1, 1, 1, ...] (mean 1)\n2: [2, 2, 2, ...] (mean 2)",
-        ),
-        (
-            LARGE,
-            "0: [1, 1, 1, ...] (mean 1)\n1: [2, 2, 2, ...] (mean 2)\n"
-            "2: [3, 3, 3, ...] (mean 3)\n3: [4, 4, 4, ...] (mean 4)\n... 2 more",
-        ),
+        ([None, one(1.0)], "- | 1"),
+        ([one(float(n)) for n in range(8)], "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7"),
+        ([one(float(n)) for n in range(12)], "0 | 1 | 2 | 3 | 4 | ... | 11"),
+        (LARGE[:1] * 2, "[mean 5.5] each"),
+        ([*LARGE, None], "[means 5.5 | 6.5 | 7.5 | -]"),
     ],
 )
-def test_side_by_side(glances: Sequence[ValueSummary | None], text: str) -> None:
-    assert side_by_side(glances) == text
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({}, "float32, no aggregation"),
-        ({"shape": (3, 4), "aggregation": "mean"}, "float32, shape [3, 4], mean"),
-        (
-            {"dtype": "int64", "aggregation": "sum", "synchronization": "on_read"},
-            "int64, sum, on_read",
-        ),
-    ],
-)
-def test_a_variable_in_words(changes: dict[str, object], text: str) -> None:
-    assert described(VariableDescription.model_validate({"name": "v", **changes})) == text
+def test_beside(values: Sequence[ValueSummary | None], said: str) -> None:
+    assert beside(values) == said
 
 
 def test_exact_text_holds_every_digit() -> None:

@@ -133,7 +133,7 @@ def _dress(panel: Panel, every: Sequence[Panel]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
         axes.set_xlim(left=0)
     beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
-    if chart.mark == "lines" and not chart.ticks:
+    if chart.y == "loss" and not chart.ticks:
         _of_losses(axes, beside, chart.target)
     elif "y" in chart.log:
         axes.set_yscale("log")

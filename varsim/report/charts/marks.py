@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from varsim.report.charts import spans
+from varsim.report.charts.acts import acts
 from varsim.report.charts.lines import lines, points
 from varsim.report.charts.looks import PARTS, looks
 from varsim.report.charts.panel import Looks, Made, Panel, Rows
@@ -229,7 +230,9 @@ def _write(panel: Panel, across: list[object], down: list[object], highest: floa
 
 
 def _spans(every: Sequence[Panel], _: Looks) -> Made:
-    """What workers did; see `spans`."""
+    """What workers did; see `spans`; or replicas, with what they sent; see `acts`."""
+    if "to" in every[0].chart.data:
+        return acts(every)
     found = [(panel.axes, panel.rows) for panel in every]
     return Made(*spans.draw(every[0].chart, found))
 

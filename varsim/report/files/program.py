@@ -1,34 +1,60 @@
 """The files of a run of variables: written all at once or not at all."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from varsim.inert import number_or_cell
 from varsim.report.files.keeping import head, put_run
+from varsim.report.files.save import Plots, Saved, show
+from varsim.report.products.variables import document
 from varsim.report.render import csv_lines, csv_text
-from varsim.report.report import Report
-from varsim.report.told import Data
-from varsim.report.variables import document
+from varsim.report.told import Data, Report
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult
 
 _SECOND = 1_000_000_000
 
 
-def save_variables(result: VariablesResult, directory: Path, report: Report | None = None) -> Path:
-    """Write all files of a run, as `save` does for a training run; returns the directory."""
+def save_variables(
+    result: VariablesResult,
+    directory: Path,
+    report: Report | None = None,
+    *,
+    plots: Plots = "png",
+    rows: bool = True,
+) -> Saved:
+    """Write all files of a run, as `save` does for a training run."""
     from varsim.scenario.writing import dump_scenario
 
-    written = {"acts": act_rows(result.written), "sent": sent_rows(result.written)}
     files: dict[str, Iterable[str] | bytes] = {
         "summary.csv": [csv_text(Data.of(result.summary))],
-        "runs.csv": [csv_text(Data.of(result.runs))],
-        "links.csv": [csv_text(Data.of(result.links))],
         "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
-        **{f"{name}.csv": _table(name, rows) for name, rows in written.items()},
     }
-    put_run(directory, "variables", files, document(result), report)
-    return directory
+    if rows:
+        files |= {
+            "runs.csv": [csv_text(Data.of(result.runs))],
+            "links.csv": [csv_text(Data.of(result.links))],
+            "acts.csv": _table("acts", act_rows(result.written)),
+            "sent.csv": _table("sent", sent_rows(result.written)),
+        }
+    shows = None if report is None else partial(show, report, plots)
+    put_run(directory, "variables", files, document(result), shows)
+    return Saved(directory, tuple(_cut(result)) if rows else ())
+
+
+def _cut(result: VariablesResult) -> Iterator[str]:
+    """Of which runs not every act or message is kept."""
+    for name, pairs in (
+        ("acts.csv", [(len(trace.acts), trace.all_acts) for _, trace in result.written]),
+        ("sent.csv", [(len(trace.sent), trace.all_sent) for _, trace in result.written]),
+    ):
+        kept, all_of = (sum(column) for column in zip(*pairs, strict=True))
+        if kept < all_of:
+            yield (
+                f"{name}: {kept:,} of {all_of:,} rows, the first ones of each run; every other "
+                "number counts all of them"
+            )
 
 
 def _table(name: str, rows: Iterable[tuple[object, ...]]) -> Iterator[str]:

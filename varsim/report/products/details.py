@@ -1,6 +1,6 @@
 """What a page shows of a run below its answer: curves of the loss, all numbers, the links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.parts import MOST_LINKS, by_use
@@ -8,6 +8,7 @@ from varsim.report.products.curves import Against, curves
 from varsim.report.told import Cell, Chart, Column, Number, Table
 
 if TYPE_CHECKING:
+    from varsim.study.measure import Carried
     from varsim.study.result import Result
 
 # What a run leaves beside its page.
@@ -68,24 +69,23 @@ def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
         f"All numbers: {len(there)} measures of every strategy",
     )
     if result.carried:
-        order = by_use(result.carried)
-        servers = [link for link in order if link.startswith("ps ")][: MOST_LINKS // 2]
-        chosen = sorted(dict.fromkeys([*servers, *order][:MOST_LINKS]), key=order.index)
-        yield Table(
-            tuple(chosen),
-            tuple(
-                Column(
-                    name,
-                    named[name],
-                    tuple(_use(result, link, name) for link in chosen),
-                )
-                for name in result.strategies
-            ),
-            corner=f"Links: share of what each could carry, {len(chosen)} of {len(order)}",
-        )
+        yield links(result.carried, named)
 
 
-def _use(result: "Result", link: str, name: str) -> Cell:
-    """What a link carried in a strategy, as a share of what it could."""
-    found = result.carried[link].get(name)
+def links(carried: "Mapping[str, Mapping[str, Carried]]", named: Mapping[str, str]) -> Table:
+    """What the busiest links carried, as a share of what they could; `named`: whom, and as what."""
+    order = by_use(carried)
+    servers = [link for link in order if link.startswith("ps ")][: MOST_LINKS // 2]
+    chosen = sorted(dict.fromkeys([*servers, *order][:MOST_LINKS]), key=order.index)
+    return Table(
+        tuple(chosen),
+        tuple(
+            Column(name, said, tuple(_use(carried[link].get(name)) for link in chosen))
+            for name, said in named.items()
+        ),
+        corner=f"Links: share of what each could carry, {len(chosen)} of {len(order)}",
+    )
+
+
+def _use(found: "Carried | None") -> Cell:
     return Number(found.utilization, unit="share") if found and found.utilization >= 0 else "-"

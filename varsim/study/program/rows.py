@@ -22,7 +22,7 @@ from varsim.distribute.program_run import (
     ValueSummary,
 )
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.formatter import Shown
+from varsim.study.shown import Shown
 
 # What a row is: a variable that comes to be, something done, a wait for the slowest replica, or
 # what is left of many equal things: further repetitions, further replicas.
@@ -275,7 +275,7 @@ class Telling(NamedTuple):
 class Story(Shown, list[Telling]):
     """What happens under several modes, in order: shown as the command prints it."""
 
-    told_by: ClassVar[str] = "varsim.report.explain.report"
+    product: ClassVar = "story"
 
     def __init__(self, scenario: VariablesScenario, tellings: Iterable[Telling]) -> None:
         super().__init__(tellings)

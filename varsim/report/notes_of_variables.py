@@ -1,0 +1,62 @@
+"""Coded sentences about programs of variables; `notes` has them with all others."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeAlias
+
+Values: TypeAlias = Mapping[str, str]
+Line: TypeAlias = str | Callable[[Values], str]
+
+
+def _step(how: str, of: Values) -> str:
+    """Which mode has the shortest step, or several that are not told apart."""
+    written = " as written" if "written" in of else ""
+    low = f"{of['low']} to " if "low" in of else ""
+    lead = f"; {of['next']} takes {of['times']} times as long" if "next" in of else ""
+    return f"{how}{written}: {of.get('tied', of.get('best'))}, {low}{of['rate']} a step{lead}."
+
+
+def _fastest_over(of: Values) -> str:
+    """Which modes are the fastest over reads per write."""
+    if "best2" not in of:
+        return f"Fastest from {of['least']} to {of['most']} outside reads per write: {of['best1']}."
+    said = [f"{of['best1']} below {of['until1']} outside reads per write"]
+    number = 2
+    while f"best{number + 1}" in of:
+        said.append(f"{of[f'best{number}']} from there to {of[f'until{number}']}")
+        number += 1
+    return f"Fastest: {', '.join(said)}, {of[f'best{number}']} above."
+
+
+SENTENCES: Final[dict[str, Line]] = {
+    "step-fastest": partial(_step, "Fastest"),
+    "step-tie": partial(_step, "Tied fastest"),
+    "step-close": partial(_step, "Too close to call"),
+    "step-alone": "{best}: {rate} a step.",
+    "fastest-over": _fastest_over,
+    "every-step": lambda of: "Its one step." if of["of"] == "1" else f"All {of['of']} steps.",
+    "first-steps": lambda of: (
+        f"The first {of['steps'] + ' of ' if of['steps'] != '1' else 'of '}{of['of']} steps; "
+        f"--steps {of['of']} shows all."
+    ),
+    "read-outside": "Last read from outside: {seen}.",
+}
+
+NOTES: Final[dict[str, Line]] = {
+    "first-values": "Values are those of the first replication.",
+    "others-cross": "{first} is faster than {second} below {where} outside reads per write.",
+    "some-cross": (
+        "{first} and {second} change places at {where} outside reads per write in only {count} of "
+        "{of} replications."
+    ),
+    "between-ratios": "Between ratios that were run, times are taken to lie on a straight line.",
+    "odd-replica": (
+        "hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does with an odd "
+        "number."
+    ),
+    "by-rank": "3 | 1 | 2: a value of each replica, by its number; replica 0 is on worker 0.",
+    "who-is-outside": "Outside: the program that drives the replicas, on the machine of worker 0.",
+    "first-replication": "This is the first of {of} replications.",
+    "array-means": "[mean 2]: an array, by the mean of all its elements.",
+    "equal-elements": "One number for an array: all its elements are equal.",
+}

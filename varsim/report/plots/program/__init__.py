@@ -1,1 +1,0 @@
-"""The plots of a result of variables; each is data first, then a figure."""

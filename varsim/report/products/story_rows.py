@@ -1,0 +1,364 @@
+"""What one row of a story says: a sentence without its subject, and what is sent."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from varsim.cluster.execution import Sent
+from varsim.distribute.program import MovingAverage, NormalElements, VariableDescription, Writing
+from varsim.distribute.program_run import Mode, ValueSummary
+from varsim.report.products.values import beside, flat, number, shortened, text
+from varsim.report.told import Number
+from varsim.report.wording import shown
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Row, merges
+from varsim.units import counted
+from varsim.values.operation import Device
+
+_MOST_ROUTES: Final = 4
+_MOST_TERMS: Final = 8  # of a sum that is written out
+_LONGEST_NAME: Final = 12
+
+# What is done to copies; a moving average moves by a share.
+_DOES: Final = {
+    "read": "read {given} from {to}",
+    "assign": "set {to} to {given}",
+    "assign_add": "add {given} to {to}",
+    "assign_sub": "subtract {given} from {to}",
+    "moving_average": "move {to} {share} of the way to {given}",
+}
+# What a write in which all meet does with what they hand over.
+_WRITES: Final = {
+    "assign": "every copy is set to {what}",
+    "assign_add": "{what} is added to every copy",
+    "assign_sub": "{what} is subtracted from every copy",
+    "moving_average": "every copy moves {share} of the way to {what}",
+}
+
+
+class Look(NamedTuple):
+    """A variable under one mode.
+
+    `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
+    or none (one copy, on `server`). `left_out`: the last replica has no part in a reduction.
+    """
+
+    description: VariableDescription
+    home: Mode
+    replicas: int
+    server: int
+    left_out: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.description.name
+
+    @property
+    def aggregation(self) -> str:
+        """As it was described."""
+        return self.description.aggregation
+
+    @property
+    def merged(self) -> bool:
+        """Whether writes of several replicas are brought together."""
+        return self.replicas > 1 and merges(self.description, self.home)
+
+    @property
+    def place(self) -> str:
+        """The one copy that is on a server."""
+        return f"{self.name} on ps {self.server}"
+
+
+def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, Look]:
+    """All variables of a scenario, by name; servers take them in turn."""
+    workers, servers = scenario.cluster.workers, scenario.cluster.parameter_servers
+    odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1 and workers > 1
+    return {
+        one.name: Look(
+            one,
+            one.synchronization or mode,
+            workers,
+            index % servers,
+            odd
+            and merges(one, mode)
+            and one.aggregation != "only_first_replica"
+            and one.dtype != "int32",  # which is always reduced to one device
+        )
+        for index, one in enumerate(scenario.variables)
+    }
+
+
+def who(row: Row, replicas: int) -> str:
+    """The subject: `all`, `0`, `0, 2`, `outside`."""
+    if row.outside:
+        return "outside"
+    said = "all" if len(row.actors) == replicas > 1 else ranges(row.actors)
+    return said if len(said) <= _LONGEST_NAME else f"{len(row.actors)} replicas"
+
+
+def sentence(row: Row, there: Mapping[str, Look]) -> str:
+    """What happened."""
+    many = len(row.actors) > 1
+    if row.doing == "wait":
+        waited = _from_to([row.end - act.begin for act in row.acts])
+        last = f"replica{'s' * (len(row.waits_for) > 1)} {ranges(row.waits_for)}"
+        return _verb(f"wait {waited} for {last}", many)
+    again = counted(len({act.repetition for act in row.acts}), "time") + " more"
+    if not row.variable:
+        took = _from_to([act.end - act.begin for act in row.acts])
+        more = f"{again}, {took} each" if row.doing == "again" else f"for {took}"
+        return _verb(f"compute {more}", many)
+    look = there[row.variable]
+    if row.doing == "start":
+        return _creating(row, look)
+    said = f"{look.name}: " if len(there) > 1 and look.home != "none" else ""
+    if row.doing == "again":
+        return said + _again(row, again)
+    if row.doing == "others":
+        to = look.place if look.home == "none" else "their own copies"
+        return said + f"do the same to {to}, one by one"
+    if row.outside:
+        return said + _outside(row, look)
+    if look.home == "none":
+        return said + _on_server(row, look)
+    if look.merged and isinstance(row.action, Writing):
+        return said + _merged(row, look)
+    return said + _do(row, "their own copies" if many else "its own copy")
+
+
+def _do(row: Row, to: str) -> str:
+    given = beside(_values(row)).removesuffix(" each")
+    blanks = {"to": to, "given": given, "share": share_of(row.action)}
+    return _verb(_DOES[_kind(row)].format(**blanks), len(row.actors) > 1)
+
+
+def _verb(said: str, many: bool) -> str:
+    """A sentence with the form of its verb, the first word, that goes with one or with several."""
+    verb, _, rest = said.partition(" ")
+    return said if many else f"{verb}s {rest}"
+
+
+def _from_to(times: Sequence[int]) -> str:
+    first, last = time(min(times)), time(max(times))
+    return first if first == last else f"{first} to {last}"
+
+
+def _creating(row: Row, look: Look) -> str:
+    value = number(row.copies[0].first[0])
+    if look.home == "none":
+        return f"creates {look.place}: {value}"
+    others = " and copies it to the others" if look.replicas > 1 else ""
+    return f"creates {look.name} on replica 0{others}: {value}{' everywhere' * bool(others)}"
+
+
+def _again(row: Row, again: str) -> str:
+    """All repetitions but the first."""
+    said = f"the same {again}"
+    if isinstance(row.action, Writing) and isinstance(row.action.value, NormalElements):
+        return f"{said}, with newly drawn numbers"
+    seen = [act.seen for act in row.acts if act.seen is not None]
+    return f"{said}, at last {text(seen[-1])}" if seen and row.outside else said
+
+
+# --- replicas -----------------------------------------------------------------------------------
+
+
+def _merged(row: Row, look: Look) -> str:
+    """All together; what comes of it is written to every copy."""
+    kind, handed = _kind(row), _values(row)
+    but = f" (hierarchical copy leaves replica {len(handed) - 1} out)" if look.left_out else ""
+    if look.aggregation == "only_first_replica":
+        what = f"the {text(handed[0])} of replica 0"
+    elif kind == "moving_average" and (look.aggregation != "mean" or look.left_out):
+        what = f"what each hands over{but}: from {text(row.old[0])} to {text(row.copies[0])}"
+    else:
+        parts, count = handed[: len(handed) - look.left_out], len(handed)
+        total = _reduced(row, look, parts, count if look.aggregation == "mean" else 1)
+        how = added_up(total, parts, count if look.aggregation == "mean" else 1)
+        what = f"their {look.aggregation} {text(total)}{how}{but}"
+    done = _WRITES[kind].format(what=what, share=share_of(row.action))
+    return f"hand over {beside(handed)}; {done}"
+
+
+def _reduced(row: Row, look: Look, parts: Sequence[ValueSummary], count: int) -> ValueSummary:
+    """What every copy was written with, of whole numbers as the copies show it."""
+    kind, old, new = _kind(row), row.old[0], row.copies[0]
+    if kind == "assign":
+        return new
+    if look.description.whole_numbers and kind != "moving_average":
+        sign = -1 if kind == "assign_sub" else 1
+        first = tuple(sign * (b - a) for a, b in zip(old.first, new.first, strict=True))
+        return ValueSummary(new.shape, first, sign * (new.mean - old.mean))
+    columns = zip(*(one.first for one in parts), strict=True)
+    first = tuple(sum(column) / count for column in columns)
+    return ValueSummary(new.shape, first, sum(one.mean for one in parts) / count)
+
+
+def _on_server(row: Row, look: Look) -> str:
+    """On the one copy there is, in the order of arrival."""
+    said = _do(row, look.place)
+    values = {text(one) for one in _values(row)}
+    if _kind(row) == "read":
+        return said + (", each what had arrived when it asked" if len(values) > 1 else "")
+    if len(row.acts) == 1:
+        return said
+    arrived = [act.replica for act in row.acts]
+    order = "" if arrived == sorted(arrived) else f" in the order {_listed(arrived)}"
+    held = _listed([text(act.copies[0]) for act in row.acts])
+    return f"{said}, one after the other{order}: it then holds {held}"
+
+
+# --- outside ------------------------------------------------------------------------------------
+
+
+def _outside(row: Row, look: Look) -> str:
+    kind, (act,) = _kind(row), row.acts
+    value = text(act.seen or act.handed)
+    if kind in ("read", "save"):
+        if look.home == "none":
+            return f"{kind}s {value} from {look.place}"
+        return f"{kind}s {value}{_of_copies(act.seen or act.copies[0], row, look)}"
+    if kind == "restore" and look.home == "none":
+        return f"restores {value}: sends it to {look.place}"
+    if look.home == "none":
+        return _on_server(row, look)
+    # Where a value is aggregated when it is read, a write from outside gives back what it made.
+    reads = look.home == "on_read" and len(row.sent) > 1 and kind != "restore"
+    back = "; TensorFlow reads the new value back" if reads else ""
+    if kind in ("assign", "restore"):
+        part, whole = row.copies[0], act.seen or act.handed
+        share = text(part)
+        if look.home == "on_read" and look.aggregation == "sum" and look.replicas > 1 and whole:
+            share = _shared_out(whole, look.replicas, part)
+        return f"{kind}s {value}: every copy is set to {share}{back}"
+    return _do(row, "every copy") + back
+
+
+def _of_copies(seen: ValueSummary, row: Row, look: Look) -> str:
+    """What a read or a checkpoint from outside takes."""
+    if look.home == "on_write" or look.replicas == 1 or look.aggregation == "only_first_replica":
+        return ", the copy of replica 0"
+    count = len(row.copies) if look.aggregation == "mean" else 1
+    return f"{added_up(seen, row.copies, count)}, the {look.aggregation} of all copies"
+
+
+def _shared_out(total: ValueSummary, count: int, part: ValueSummary) -> str:
+    """`6 / 3 = 2`; where the division does not come out even, that it was cut or rounded."""
+    if not (flat(total) and flat(part)):
+        return f"1/{count} of it"
+    whole, share = text(total), text(part)
+    if not math.isfinite(total.first[0]) or Decimal(share) * count == Decimal(whole):
+        return f"{whole} / {count} = {share}"
+    cut = " cut to a whole number," if isinstance(part.first[0], int) else ", about"
+    return f"{whole} / {count}{cut} {share}"
+
+
+def added_up(total: ValueSummary, parts: Sequence[ValueSummary], divided_by: int = 1) -> str:
+    """` = 3 + 1 + 2`, or ` = (3 + 1 + 2) / 3`, where that is true to the digit as it is printed."""
+    if not 1 < len(parts) <= _MOST_TERMS or not all(map(flat, (total, *parts))):
+        return ""
+    if not all(math.isfinite(one.first[0]) for one in (total, *parts)):
+        return ""
+    whole, *terms = map(text, (total, *parts))
+    if Decimal(whole) * divided_by != sum(map(Decimal, terms)):
+        return ""
+    added = " + ".join(f"({term})" if term.startswith("-") else term for term in terms)
+    return f" = {added}" if divided_by == 1 else f" = ({added}) / {divided_by}"
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+def sending(row: Row) -> str:
+    """What is sent, from where to where, and how long that takes; empty for nothing."""
+    if not row.sent or row.doing in ("again", "others"):
+        return total(row.sent)
+    what = row.sent[0][0].what
+    if what.startswith("ring"):
+        return f"{what} in {len(row.sent)} rounds: {total(row.sent)}, {_took(row.sent)}"
+    return "; then ".join(map(_round, row.sent))
+
+
+def total(rounds: Sequence[Sequence[Sent]]) -> str:
+    """How much is sent in all."""
+    sizes = [one.size for sent in rounds for one in sent]
+    return f"{counted(len(sizes), 'message')}, {size(sum(sizes))} in all" if sizes else ""
+
+
+def size(count: float) -> str:
+    """Bytes."""
+    return shown(Number(float(count), unit="B"))
+
+
+def time(nanoseconds: int) -> str:
+    """A duration."""
+    return shown(Number(nanoseconds / 1e9, unit="s"))
+
+
+def _round(sent: Sequence[Sent]) -> str:
+    routes = [f"{_places([one.source])} -> {_places([one.target])}" for one in sent]
+    if len({one.target for one in sent}) == 1 or len({one.source for one in sent}) == 1:
+        targets = _places([one.target for one in sent])
+        routes = [f"{_places([one.source for one in sent])} -> {targets}"]
+    if len({one.size for one in sent}) > 1 or len(routes) > _MOST_ROUTES:
+        return f"{total([sent])}, {_took([sent])}"
+    each = " each" * (len(sent) > 1)
+    return f"{', '.join(routes)}: {size(sent[0].size)}{each}, {_took([sent])}"
+
+
+def _places(devices: Sequence[Device]) -> str:
+    unique = sorted({(device.job, device.task) for device in devices})
+    return ", ".join(
+        f"{job}{'s' * (len(tasks) > 1)} {ranges(tasks)}"
+        for job, some in groupby(unique, lambda pair: pair[0])
+        if (tasks := [task for _, task in some])
+    )
+
+
+def _took(rounds: Sequence[Sequence[Sent]]) -> str:
+    """From the first to leave to the last to arrive."""
+    rows = [one for sent in rounds for one in sent]
+    return time(max(one.end for one in rows) - min(one.start for one in rows))
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def ranges(ranks: Sequence[int]) -> str:
+    """`0, 2 to 5` from rising numbers."""
+    runs = [[one for _, one in some] for _, some in groupby(enumerate(ranks), _offset)]
+    return ", ".join(shortened(list(_runs(runs))))
+
+
+def _offset(pair: tuple[int, int]) -> int:
+    return pair[1] - pair[0]
+
+
+def _runs(runs: Sequence[Sequence[int]]) -> Iterator[str]:
+    for run in runs:
+        yield from [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+
+
+def share_of(action: object) -> str:
+    """How far a moving average moves: `10 %` for a momentum of 0.9."""
+    if not isinstance(action, MovingAverage):
+        return ""
+    return f"{number(round(100 * (1 - action.momentum), 9))} %"
+
+
+def _listed(words: Sequence[object]) -> str:
+    return ", ".join(shortened(list(map(str, words))))
+
+
+def _kind(row: Row) -> str:
+    assert row.action is not None
+    return row.action.kind
+
+
+def _values(row: Row) -> list[ValueSummary]:
+    """What each wrote or saw, by rank."""
+    acts = sorted(row.acts, key=lambda act: act.replica)
+    return [one for act in acts for one in (act.handed or act.seen,) if one is not None]

@@ -1,0 +1,385 @@
+"""What a run of variables tells: the fastest mode, what each costs, what was seen of values."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from varsim.distribute.program import NormalElements
+from varsim.report.notes import plain
+from varsim.report.products import program_step
+from varsim.report.products.details import links
+from varsim.report.products.values import beside, of_arrays, text
+from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Table, Value
+from varsim.report.wording import headline, listed
+from varsim.scenario.provenance import MADE_BY
+from varsim.scenario.targets import EQUAL_WITHIN
+from varsim.study.program.tables import COLUMNS, METRICS
+from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, lead_of, ranked, verdict
+
+if TYPE_CHECKING:
+    from varsim.cluster.program import ProgramTrace
+    from varsim.distribute.program_run import ValueSummary, VariableView
+    from varsim.study.variables import VariablesResult
+
+MOST_RATIOS: Final = 12  # rows of the table over reads per write
+_MOST_VARIABLES: Final = 8  # whose values are printed; a page has all
+_TIME: Final = "time_per_step"
+_MOST_TOLD: Final = 3  # variables that modes leave unlike
+_ALIKE: Final = 1 + 1e-9
+
+FILES: Final = {
+    "summary.csv": "every measure of every mode, with its interval; as written, then as varied",
+    "result.json": "the answer, every measure, what was seen, with seed and versions",
+    "runs.csv": "one row per run: mode, reads per write, replication; what it took and sent",
+    "acts.csv": "one row per act: who did what from when to when, and what the copies held then",
+    "sent.csv": "one row per message: what for, from where to where, how many bytes, when",
+    "links.csv": "one row per link: what it carried, and that as a share of what it could",
+    "scenario.yaml": "the scenario, defaults written out",
+}
+
+
+def report(result: "VariablesResult") -> Report:
+    """What there is to tell of a result."""
+    from varsim.scenario.writing import dump_scenario
+
+    scenario, ranking = result.scenario, ranking_of(result)
+    shown = seen(result, _MOST_VARIABLES)
+    more = [seen(result)] if len(scenario.variables) > _MOST_VARIABLES else []
+    over = [over_ratios(result)] if result.ratios else []
+    return Report(
+        "variables",
+        scenario.name,
+        tuple(_headline(result, ranking)),
+        _table(result, ranking),
+        tuple(_notes(result)),
+        next="varsim explain FILE",
+        setting={
+            "replicas": scenario.cluster.workers,
+            "modes": len(result.modes),
+            "steps": scenario.program.steps,
+            "replications": result.replications,
+            "seed": scenario.seed,
+        },
+        charts=tuple(_charts(result)),
+        pictures=lambda: (program_step.chart(result),),
+        details=(*over, shown, *more, links(result.carried, {mode: mode for mode in result.modes})),
+        always=len(over) + 1,
+        source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
+        provenance=result.provenance,
+        families=result.families,
+        files=FILES,
+        data=Data.of(result.summary),
+        facts=partial(document, result),
+        meanings={name: about.description for name, about in METRICS.items()},
+    )
+
+
+def ranking_of(result: "VariablesResult") -> Ranking[str]:
+    """The modes by their time per step.
+
+    By differences, as crossovers are where they are 0: what both modes spend alike counts in
+    neither.
+    """
+    found = ranked(
+        {mode: result.values(mode, _TIME) for mode in result.modes},
+        equal_within=EQUAL_WITHIN,
+        exact=lambda mode: not result.scenario.times_are_random,
+        additive=True,
+    )
+    assert found is not None, "every step takes a time"
+    return found
+
+
+def _order(ranking: Ranking[str]) -> list[str]:
+    return [ranking.best, *(rival.key for rival in ranking.rivals)]
+
+
+# --- the headline -------------------------------------------------------------------------------
+
+
+def _headline(result: "VariablesResult", ranking: Ranking[str]) -> Iterator[Note]:
+    """Who is fastest over reads per write, and as the program is written; what was seen of it."""
+    if result.ratios and len(result.modes) > 1:
+        yield _over(result)
+    times = {mode: Number.of(result.estimate(mode, _TIME), "s") for mode in result.modes}
+    found = headline(ranking, {mode: mode for mode in times}, times, result.replications)
+    as_written: dict[str, Value] = {"written": "yes"} if result.ratios else {}
+    code = found.code if found.code == "untold" else f"step-{found.code}"
+    yield Note(code, {**found.values, **as_written})
+    if said := _read_outside(result):
+        yield Note("read-outside", {"seen": said})
+
+
+def _read_outside(result: "VariablesResult") -> str:
+    """`a 18 and b 2 in every mode; c 3 in on_read and on_write, 6 in none`."""
+    alike, unlike = [], []
+    for name in (one.name for one in result.scenario.variables):
+        by: dict[str, list[str]] = {}
+        for mode in result.modes:
+            by.setdefault(text(result.view(mode, name).outside), []).append(mode)
+        if len(by) > 1:
+            each = ", ".join(f"{value} in {listed(modes)}" for value, modes in by.items())
+            unlike.append(f"{name} {each}")
+        elif "-" not in by:
+            alike.append(f"{name} {next(iter(by))}")
+    if alike:
+        unlike.insert(0, listed(alike) + " in every mode" * (len(result.modes) > 1))
+    return "; ".join(unlike[:_MOST_TOLD])
+
+
+class Range(NamedTuple):
+    """Reads per write between which some modes are the fastest, all alike."""
+
+    begin: float
+    end: float
+    modes: list[str]
+
+
+def fastest(result: "VariablesResult") -> list[Range]:
+    """Which modes are the fastest from where to where, by their mean times."""
+    times = {
+        mode: [result.estimate(mode, _TIME, ratio).mean for ratio in result.ratios]
+        for mode in result.modes
+    }
+    crossed = [found.reads_per_write.mean for found in result.crossovers()]
+    ranges: list[Range] = []
+    for begin, end in pairwise(sorted({*result.ratios, *crossed})):
+        middle = (begin + end) / 2
+        there = {mode: float(np.interp(middle, result.ratios, own)) for mode, own in times.items()}
+        least = min(there.values())
+        modes = [mode for mode, time in there.items() if time <= least * _ALIKE]
+        if ranges and ranges[-1].modes == modes:
+            ranges[-1] = ranges[-1]._replace(end=end)
+        else:
+            ranges.append(Range(begin, end, modes))
+    return ranges
+
+
+def _over(result: "VariablesResult") -> Note:
+    """Which mode is fastest from where on, as the outside reads more often."""
+    crossings = {one.reads_per_write.mean: one.reads_per_write for one in result.crossovers()}
+    of: dict[str, Value] = {"least": result.ratios[0], "most": result.ratios[-1]}
+    for number, one in enumerate(fastest(result), 1):
+        of[f"best{number}"] = tuple(one.modes)
+        at = crossings.get(one.end)
+        of[f"until{number}"] = Number(one.end) if at is None else Number.of(at)
+    return Note("fastest-over", of)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def _table(result: "VariablesResult", ranking: Ranking[str]) -> Table:
+    """What a step costs in each mode, a row per mode by rank."""
+    order = _order(ranking)
+
+    def column(key: str, head: str, unit: str = "", *, bar: bool = False) -> Column:
+        cells = tuple(Number.of(result.estimate(mode, key), unit) for mode in order)
+        return Column(key, head, cells, bar=bar, about=key)
+
+    columns = [column(_TIME, "a step", "s", bar=True)]
+    if len(order) > 1:
+        cells = tuple(_ratio(result, mode) for mode in order)
+        columns.append(Column("time_ratio", f"vs. {result.modes[0]}", cells))
+    columns.append(column("bytes_per_step", "sent a step", "B"))
+    columns.append(column("messages_per_step", "messages a step"))
+    best = len(ranking.tied) if len(order) > 1 else 0
+    return Table(tuple(order), tuple(columns), corner="mode", best=best)
+
+
+def _ratio(result: "VariablesResult", mode: str) -> Cell:
+    """How many times as long as in the first mode a step takes."""
+    if mode == result.modes[0]:
+        return Number(1.0, verdict="baseline")
+    found = lead_of(
+        *(result.values(one, _TIME) for one in (mode, result.modes[0])),
+        comparisons=len(result.modes) - 1,
+        exact=not result.scenario.times_are_random,
+        additive=True,
+    )
+    if found.note or not any(result.values(mode, _TIME)):
+        return "-"  # one of them takes no time
+    tie = verdict(found, "", "", EQUAL_WITHIN) in (CLOSE, EQUAL, SAME)
+    return Number.of(found, verdict="tie" if tie else "")
+
+
+def seen(result: "VariablesResult", most: int = 0) -> Table:
+    """What replicas and the outside read last of variables, and what copies hold at the end."""
+    variables = result.scenario.variables[: most or None]
+    pairs = [(one.name, mode) for one in variables for mode in result.modes]
+    views = [result.view(mode, name) for name, mode in pairs]
+    workers = result.scenario.cluster.workers
+    copies = [workers if result.trace(mode).mode != "none" else 1 for _, mode in pairs]
+    columns = {
+        "outside": [text(view.outside) for view in views],
+        "replicas": [beside(view.replicas) for view in views],
+        "copies at the end": [
+            beside(view.copies, of) for view, of in zip(views, copies, strict=True)
+        ],
+    }
+    single = len(result.modes) == 1
+    return Table(
+        tuple(name if single else f"{name}, {mode}" for name, mode in pairs),
+        tuple(
+            Column(name, name, tuple(cells), prose=True)
+            for name, cells in columns.items()
+            if set(cells) != {"-"}
+        ),
+        corner="read last" + " (every variable)" * (not most),
+    )
+
+
+def over_ratios(result: "VariablesResult", most: int = MOST_RATIOS) -> Table:
+    """The time per step over reads per write, a row per ratio; of many some."""
+    count = len(result.ratios)
+    most = min(count, most)
+    chosen = [result.ratios[round(place * (count - 1) / (most - 1))] for place in range(most)]
+
+    def cells(mode: str) -> tuple[Number, ...]:
+        return tuple(Number.of(result.estimate(mode, _TIME, ratio), "s") for ratio in chosen)
+
+    columns = tuple(Column(mode, mode, cells(mode)) for mode in result.modes)
+    return Table(tuple(f"{ratio:g}" for ratio in chosen), columns, corner="reads per write")
+
+
+# --- notes, charts, facts -----------------------------------------------------------------------
+
+
+def _notes(result: "VariablesResult") -> Iterator[Note]:
+    scenario, count = result.scenario, result.replications
+    if count > 1:
+        yield Note("interval", {"count": count})
+    else:
+        yield Note("one-run" if scenario.times_are_random else "exact")
+    actions = [action for _, action in scenario.program.actions()]
+    if count > 1 and any(isinstance(getattr(a, "value", 0), NormalElements) for a in actions):
+        yield Note("first-values")
+    bounds = {one.end for one in fastest(result)} if result.ratios else set()
+    for found in result.crossovers():
+        where = found.reads_per_write
+        of: dict[str, Value] = {"first": found.first, "second": found.second}
+        if where.replications < count:
+            often: dict[str, Value] = {"count": where.replications, "of": count}
+            yield Note("some-cross", of | {"where": Number(where.mean)} | often)
+        elif where.mean not in bounds:
+            yield Note("others-cross", of | {"where": Number.of(where)})
+    if result.crossovers():
+        yield Note("between-ratios")
+    workers = scenario.cluster.workers
+    if scenario.cross_device_ops == "hierarchical_copy" and workers > 1 and workers % 2:
+        yield Note("odd-replica", {"last": str(workers - 1)})
+    views = [view for mode in result.modes for view in result.trace(mode).views]
+    yield from of_arrays([one for view in views for one in (view.outside, *view.copies)])
+
+
+def _charts(result: "VariablesResult") -> Iterator[Chart]:
+    """The time per step over reads per write, with a ring where two modes take the same."""
+    if not result.ratios:
+        return
+    rows = []
+    for mode in result.modes:
+        found = [result.estimate(mode, _TIME, ratio)[:3] for ratio in result.ratios]
+        places = dict.fromkeys(result.ratios, False)
+        places |= {
+            one.reads_per_write.mean: True for one in result.crossovers() if one.first == mode
+        }
+        for x in sorted(places):
+            ends = [float(np.interp(x, result.ratios, own)) for own in zip(*found, strict=True)]
+            own = dict(zip(("mean", "low", "high"), ends, strict=True))
+            rows.append({"who": mode, "x": x, **own, "ring": places[x]})
+    yield Chart.of(
+        "crossover",
+        "lines",
+        rows,
+        "outside reads per write",
+        "time per step (s)",
+        by="who",
+        ring="two modes take the same time",
+    )
+
+
+def document(result: "VariablesResult") -> dict[str, Any]:
+    """Everything but the long tables, as plain data."""
+    told = result.report
+    points = [None, *result.ratios]
+    per_point = len(result.modes) * result.replications
+    return {
+        "made_by": MADE_BY,
+        "kind": "variables",
+        "name": result.scenario.name,
+        "provenance": result.provenance,
+        "headline": [plain(note) for note in told.headline],
+        "notes": [plain(note) for note in told.notes],
+        "modes": list(result.modes),
+        "summary": [
+            {
+                "mode": mode,
+                "reads_per_write": ratio,
+                "metric": metric,
+                "unit": about.unit,
+                **result.estimate(mode, metric, ratio)._asdict(),
+                "values": result.values(mode, metric, ratio),
+            }
+            for ratio in points
+            for mode in result.modes
+            for metric, about in METRICS.items()
+        ],
+        "crossovers": [
+            {
+                "cheaper_below": found.first,
+                "cheaper_above": found.second,
+                "reads_per_write": found.reads_per_write._asdict(),
+                "time_per_step_s": found.time_per_step,
+            }
+            for found in result.crossovers()
+        ],
+        "seen": {mode: [_view(view) for view in result.trace(mode).views] for mode in result.modes},
+        "metrics": {
+            name: {"unit": metric.unit, "description": metric.description}
+            for name, metric in METRICS.items()
+        },
+        "columns": COLUMNS,
+        "runs": [
+            {
+                "mode": result.modes[place % per_point // result.replications],
+                "reads_per_write": points[place // per_point],
+                **_facts(trace, whole=place < len(result.written)),
+            }
+            for place, trace in enumerate(result.traces)
+        ],
+        "scenario": result.scenario.model_dump(mode="json", exclude_none=True),
+    }
+
+
+def _facts(trace: "ProgramTrace", whole: bool) -> dict[str, Any]:
+    """A run without its rows; of one whose rows are kept, how many there are."""
+    rows = {"acts": len(trace.acts), "sent": len(trace.sent), "links": len(trace.links)}
+    return {
+        "replication": trace.replication,
+        "began_ns": trace.began,
+        "end_ns": trace.end,
+        "moved_bytes": trace.moved,
+        "messages": trace.messages,
+        "all_acts": trace.all_acts,
+        "all_sent": trace.all_sent,
+        **({"rows": rows} if whole else {}),
+    }
+
+
+def _view(view: "VariableView") -> dict[str, Any]:
+    return {
+        "variable": view.variable,
+        "replicas": _glances(view.replicas),
+        "outside": _glances([view.outside])[0],
+        "copies": _glances(view.copies),
+    }
+
+
+def _glances(glances: "Sequence[ValueSummary | None]") -> list[dict[str, Any] | None]:
+    return [
+        one and {"shape": list(one.shape), "first": list(one.first), "mean": one.mean}
+        for one in glances
+    ]
