@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
 from varsim import load_scenario
-from varsim.report.files.keeping import FILES
+from varsim.report.files.directory import FILES
 from varsim.scenario.loading import scenario_schema
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

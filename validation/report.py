@@ -19,7 +19,7 @@ from validation.index.words import (
 )
 from varsim import inert
 from varsim.report.charts.looks import DARK
-from varsim.report.files.claim import put_into
+from varsim.report.files.directory import put
 from varsim.report.page import inlined, rendered
 from varsim.version import __version__
 
@@ -59,7 +59,7 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
             writer.writerow(_COLUMNS)
             writer.writerows(map(inert.row, _csv_rows(sections)))
 
-    put_into(directory, "validation", fill)
+    put(directory, "validation", fill)
     return directory / "index.html"
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.commands.test_places import BASE, PLAN, SWEEP
 from tests.seams import app as cli
-from varsim.report.files.claim import FILES
+from varsim.report.files.directory import FILES
 
 STEPS = "worker,step,seconds\n" + "".join(
     f"{worker},{step},{0.1 + 0.01 * ((7 * step + worker) % 5)}\n"
@@ -145,22 +145,6 @@ def test_it_is_said_which_results_are_replaced(kind: str, tmp_path: Path) -> Non
     Path(file).write_text(text.replace("name: tiny", "name: other"))
     said = written(kind, out, "--quiet").stderr
     assert f" of 'tiny' in {out} is replaced by that of 'other'" in said
-
-
-def test_a_place_for_a_run_that_was_put_aside_is_nobodys_to_take(tmp_path: Path) -> None:
-    theirs = tmp_path / ".out.previous"
-    theirs.mkdir()
-    (theirs / "a.txt").write_text("mine")
-    done = written("training", tmp_path / "out")
-    assert (done.exit_code, done.stderr) == (
-        2,
-        f"varsim: {theirs} is in the way, and was not written by varsim: move it away\n",
-    )
-    partial = tmp_path / ".other.partial-999999999"
-    partial.mkdir()
-    (partial / "a.txt").write_text("mine")
-    assert written("training", tmp_path / "other").exit_code == 0
-    assert (partial / "a.txt").read_text() == (theirs / "a.txt").read_text() == "mine"
 
 
 def test_calibrate_replaces_only_what_it_wrote(tmp_path: Path) -> None:

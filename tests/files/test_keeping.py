@@ -11,6 +11,7 @@ import pytest
 
 from tests.handmade import a_result
 from varsim.report import sheet
+from varsim.report.files.directory import check_target
 from varsim.report.files.save import save
 from varsim.report.report import Report
 from varsim.study.result import Result
@@ -46,15 +47,7 @@ def assert_notes(directory: Path) -> None:
     assert (directory / "broken").readlink() == Path("nowhere")
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_what_somebody_put_beside_an_older_run_is_kept(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
-    def no_links(*_: object, **__: object) -> None:
-        raise OSError(1, "Operation not permitted")
-
-    if not links:
-        monkeypatch.setattr("os.link", no_links)
+def test_what_somebody_put_beside_an_older_run_is_kept(result: Result, tmp_path: Path) -> None:
     with_notes(save(result, tmp_path / "run").directory)
     save(a_result(), tmp_path / "run")
     assert strategy_in(tmp_path / "run") == "none"
@@ -74,40 +67,49 @@ def killed_at(call: int, real: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.parametrize("name", ["mkdir", "link", "rename"])
-def test_notes_survive_being_killed_at_any_step(
+def contents(directory: Path) -> dict[str, bytes]:
+    """The files of a run."""
+    return {one.name: one.read_bytes() for one in directory.iterdir() if one.suffix == ".csv"}
+
+
+@pytest.mark.parametrize("name", ["mkdir", "rename", "replace", "unlink", "rmdir"])
+def test_a_run_is_whole_or_as_it_was_wherever_one_is_killed(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    deaths = 0
-    for call in range(8):
+    """What comes next sees the older run or the newer one; nobody's notes are lost."""
+    new, deaths = contents(save(a_result(), tmp_path / "new", rows=False).directory), 0
+    for call in range(4):
         there = tmp_path / str(call) / "run"
         with_notes(save(result, there).directory)
+        old = contents(there)
+        assert set(new) < set(old), "some files have no successor"
         with monkeypatch.context() as patch:
             patch.setattr("shutil.rmtree", lambda *_, **__: None)  # the dead do not tidy up
             patch.setattr(f"os.{name}", killed_at(call, getattr(os, name)))
             try:
-                save(a_result(), there)
+                save(a_result(), there, rows=False)
             except SystemExit:
                 deaths += 1
-        assert_notes(there if there.exists() else there.with_name(".run.previous"))
-        save(a_result(), there)
+        check_target(there)
+        assert contents(there) in (old, new)
         assert_notes(there)
-        assert strategy_in(there) == "none"
-        assert list(there.parent.iterdir()) == [there]
-    assert deaths > 1
+        save(a_result(), there, rows=False)
+        assert contents(there) == new
+        assert_notes(there)
+        assert not list(there.glob(".*"))
+    assert deaths > 0
 
 
 def test_what_dead_processes_left_is_removed(result: Result, tmp_path: Path) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
     mine, dead, alive = (
-        tmp_path / f".run.partial-{pid}" for pid in (os.getpid(), ended.pid, os.getppid())
+        tmp_path / f".varsim-{pid}" for pid in (os.getpid(), ended.pid, os.getppid())
     )
-    other, odd = tmp_path / f".run2.partial-{ended.pid}", tmp_path / ".run.partial-x"
-    for path in (mine, dead, alive, other, odd):
+    for path in (mine, dead, alive):
         path.mkdir()
-    save(result, tmp_path / "run")
-    assert set(tmp_path.iterdir()) == {alive, other, odd, tmp_path / "run"}
+    save(result, tmp_path)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [alive]
 
 
 def test_an_error_names_the_directory_that_was_asked_for(

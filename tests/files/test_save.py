@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 from tests.handmade import a_result, a_scenario
 from varsim import inert
 from varsim.report import sheet
-from varsim.report.files.claim import Kind, NotARunError, check_file, check_target
+from varsim.report.files.directory import Kind, NotARunError, check_file, check_target
 from varsim.report.files.save import save
 from varsim.report.files.text_columns import fair_shares, seconds_text
 from varsim.report.formats import render
@@ -203,37 +203,6 @@ def test_an_older_run_is_replaced_whole(
     save(a_result(), tmp_path / "run", dataclasses.replace(a_result().report, question="new"))
     assert set(contents(tmp_path / "run")) == FILES | DRAWN | {"links.svg"}
     assert (tmp_path / "run" / "links.svg").read_text() == "new"
-    assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
-    assert list(tmp_path.iterdir()) == [tmp_path / "run"]
-
-
-def test_should_the_second_rename_fail_the_first_is_undone(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = contents(save(result, tmp_path / "run").directory)
-    rename = Path.rename
-
-    def failing(path: Path, target: Path) -> Path:
-        if ".partial-" in path.name:
-            raise OSError("no")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(OSError, match="no"):
-        save(a_result(), tmp_path / "run")
-    assert contents(tmp_path / "run") == before
-    assert list(tmp_path.iterdir()) == [tmp_path / "run"]
-
-
-@pytest.mark.parametrize("killed", ["between the renames", "after them"])
-def test_a_run_that_was_killed_while_replacing_is_tidied_up(
-    result: Result, tmp_path: Path, killed: str
-) -> None:
-    save(result, tmp_path / "run")
-    (tmp_path / "run").rename(tmp_path / ".run.previous")
-    if killed == "after them":
-        save(result, tmp_path / "other").directory.rename(tmp_path / "run")
-    save(a_result(), tmp_path / "run")
     assert '"strategy": "none"' in (tmp_path / "run" / "summary.json").read_text()
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 

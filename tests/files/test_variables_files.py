@@ -10,7 +10,7 @@ import pytest
 from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report import sheet
-from varsim.report.files.claim import FILES, kinds_of
+from varsim.report.files.directory import FILES, kinds_of
 from varsim.report.files.program import save_variables
 from varsim.report.files.save import save
 from varsim.report.formats import render

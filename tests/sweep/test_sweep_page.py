@@ -11,8 +11,7 @@ from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.sweep import _teller
 from varsim.report import sheet
-from varsim.report.files.keeping import put_report
-from varsim.report.files.sweep import write_sweep
+from varsim.report.files.keeping import put_report, write_sweep
 from varsim.report.plots.sweep import gallery
 from varsim.report.render import csv_text
 from varsim.report.told import Number

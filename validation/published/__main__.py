@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from validation.published.export import as_yaml, scenarios
-from varsim.report.files.claim import check_file
+from varsim.report.files.directory import check_file
 
 # The second line of what is written: by this it may be replaced.
 MARK: Final = "# Made by python -m validation.published."

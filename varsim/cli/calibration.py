@@ -183,8 +183,7 @@ def _fit(
     if out is None or beside is None:
         write(text, end="")
         return
-    from varsim.report.files.claim import NotARunError, check_file
-    from varsim.report.files.sweep import put
+    from varsim.report.files.directory import NotARunError, check_file, put_file
 
     if found.csv is not None and beside.resolve() in measured_too:
         complain(
@@ -202,8 +201,8 @@ def _fit(
         complain(f"varsim: {error}")
         raise typer.Exit(USAGE) from None
     if found.csv is not None:
-        put(beside, found.csv)
+        put_file(beside, found.csv)
         write(f"written: {beside}")
     text = f"{MARK}\n{text}"
-    put(out, text)
+    put_file(out, text)
     write(f"written: {out}")

@@ -29,7 +29,7 @@ def claim(
     Where others lie there, or the file itself, the command ends. Where results of something else
     are there, it is said. `part`: what the name of the directory ends with if none is given.
     """
-    from varsim.report.files.claim import (
+    from varsim.report.files.directory import (
         NAMES,
         Asked,
         NotARunError,

@@ -277,7 +277,7 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, TooLongError | PaceError):
         complain(f"varsim: {error}")
         return USAGE
-    from varsim.report.files.claim import NotARunError
+    from varsim.report.files.directory import NotARunError
 
     if isinstance(error, NotARunError):
         complain(f"varsim: {error}")

@@ -45,7 +45,7 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
             complain(f"varsim: {what}")
 
     if out is not None:
-        from varsim.report.files.claim import check_target
+        from varsim.report.files.directory import check_target
 
         check_target(out, "validation")
     runs = read(folder)
@@ -121,7 +121,7 @@ def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
     from varsim.calibration.recorded.report import markdown
     from varsim.report.charts.marks import drawn
     from varsim.report.charts.style import write as write_figure
-    from varsim.report.files.claim import put_into
+    from varsim.report.files.directory import put
     from varsim.report.products.measured import charts, families
 
     text = markdown(comparison, command, "measured.png")
@@ -131,5 +131,5 @@ def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
         write_figure(figure, path / "measured.png")
         (path / "measured.md").write_text(text, encoding="utf-8", newline="\n")
 
-    put_into(out, "validation", fill)
+    put(out, "validation", fill)
     return out / "measured.md"

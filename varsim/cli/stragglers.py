@@ -38,7 +38,7 @@ def stragglers(
     """
     options.check_all(every, format)
     if out is not None:
-        from varsim.report.files.claim import check_target
+        from varsim.report.files.directory import check_target
 
         check_target(out, "stragglers")
     from varsim.calibration.forms import Options, read_files

@@ -117,7 +117,7 @@ def sweep(
         raise typer.BadParameter("--jobs is for this machine: dask has as many as it has workers")
     if scheduler is not None and shard is not None:
         raise typer.BadParameter("--shard is for machines that know nothing of each other")
-    from varsim.report.files.sweep import write_sweep
+    from varsim.report.files.keeping import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.campaign import carry_out
     from varsim.units import counted
@@ -179,7 +179,7 @@ def merge(
     FILE and the options are those of the parts; what is missing can be run afterwards.
     """
     options.check_all(all_rows, format)
-    from varsim.report.files.sweep import write_sweep
+    from varsim.report.files.keeping import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.store import STORE, is_runs_file
     from varsim.units import counted
@@ -279,11 +279,10 @@ def _conclude(
     all_rows: bool,
 ) -> None:
     """Write and print what came of it."""
-    from varsim.report.files.keeping import FORMS, put_report
-    from varsim.report.files.sweep import SCENARIO
+    from varsim.report.files.keeping import FORMS, SWEPT, put_report
 
     table = experiment.table(books)
-    asked = question(directory / SCENARIO, whole=True)
+    asked = question(directory / SWEPT, whole=True)
     told = replace(table.report, question=asked)
     put_report(told if plots else replace(told, plots=tuple), directory)
     results = ", ".join(str(directory / name) for name in FORMS["sweep"])

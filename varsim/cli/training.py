@@ -31,7 +31,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     target is not surely met by every one.
     """
     from varsim.cli.progress import Progress
-    from varsim.report.files.claim import RUN, Asked, check_target, replaced
+    from varsim.report.files.directory import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
 
     scenario = experiment.scenario
@@ -95,7 +95,7 @@ def explain(experiment: "Training", asked: Asking) -> None:
     asked.refuse_of_variables()
     scenario = experiment.scenario
     if out is not None:
-        from varsim.report.files.claim import Asked, check_target, replaced
+        from varsim.report.files.directory import Asked, check_target, replaced
 
         check_target(out, "why")
         other = replaced(out, ["why"], Asked.of(scenario))

@@ -79,7 +79,7 @@ def tune(
     the lowest loss. It is searched for in one set of runs and measured in another.
     """
     from varsim.cli.progress import SweepProgress
-    from varsim.report.files.sweep import put
+    from varsim.report.files.directory import put_file
     from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
     from varsim.study.experiment import load
@@ -114,14 +114,14 @@ def tune(
     told = replace(report(found), question=question(file))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:
-        put(out, scenario_text(found, told.question))
+        put_file(out, scenario_text(found, told.question))
         closing.append(f"with these rates: varsim run {out}")
     show(told, format, closing, every=every)
 
 
 def _check_target(file: Path) -> None:
     """End the command where the scenario would replace something that this did not write."""
-    from varsim.report.files.claim import NotARunError, check_file
+    from varsim.report.files.directory import NotARunError, check_file
     from varsim.report.products.tune import MARK
 
     if file.is_dir():

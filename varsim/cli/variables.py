@@ -22,7 +22,7 @@ MOST_EVENTS: Final = 1e8
 def run(experiment: "Program", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its answer and its tables."""
     from varsim.cli.progress import Progress
-    from varsim.report.files.claim import RUN, Asked, check_target, replaced
+    from varsim.report.files.directory import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
     from varsim.study.program.beginning import events
     from varsim.units import format_count

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim.inert import visible
-from varsim.report.files.claim import Kind
+from varsim.report.files.directory import Kind
 from varsim.report.report import Block, Figure, Media, Report, Table, Text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from varsim.report.told import NO_DATA, Data
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from varsim.report.files.claim import Kind
+    from varsim.report.files.directory import Kind
     from varsim.report.plots.plot import Plot
 
 

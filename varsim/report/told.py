@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from varsim.report.files.claim import Kind
+from varsim.report.files.directory import Kind
 from varsim.study.statistics import Estimate
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from varsim.report.files.claim import Asked
+from varsim.report.files.directory import Asked
 from varsim.report.parts import plain_estimate
 from varsim.report.products import cautions
 from varsim.report.products.steps import chain

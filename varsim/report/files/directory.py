@@ -9,8 +9,8 @@ replaced.
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -82,6 +82,12 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
     ),
     "stragglers": _with_plots("stragglers.json", "heat_map"),
 }
+# What a sweep or a plan begins with, before there are results.
+_BEGUN: Final = frozenset({STORE, "sweep.yaml"})
+# Where files lie until all are written, by process; then all of them, until each is in its place.
+_ASIDE: Final = ".varsim-"
+_WHOLE: Final = f"{_ASIDE}whole"
+_GONE: Final = "gone-"  # with a name: an older file that has no successor
 # So begins a file of facts, even if it is damaged further on.
 _BEGINS: Final = f'"made_by": "{MADE_BY}",'.encode()
 
@@ -108,35 +114,34 @@ def check_target(directory: Path, *kinds: Kind) -> None:
     Without kinds: of a run.
     """
     kinds = kinds or RUN
-    if directory.exists():
-        if not directory.is_dir():
-            raise NotARunError(f"{directory} is a file; name a directory for the report")
-        if any(directory.iterdir()) and not set(kinds) & set(kinds_of(directory)):
-            what = NAMES[kinds[0]].removeprefix("the report of ").replace("a run", "a varsim run")
-            raise NotARunError(
-                f"{directory} holds files that are not {what}; they are left alone: "
-                "name another directory"
-            )
-        for name in sorted(frozenset[str]().union(*(FILES[kind] for kind in kinds))):
-            path = directory / name
-            if path.is_symlink() or (path.exists() and not path.is_file()):
-                what = "a link" if path.is_symlink() else "no file"
-                raise NotARunError(
-                    f"{path} is {what}; it is left alone: name another directory, or move it away"
-                )
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise NotARunError(f"no permission to write in {directory}")
-    if directory.exists() and not set(kinds) & set(RUN):
-        return  # only runs are put in the place of a directory
-    above = next((path for path in directory.resolve().parents if path.exists()), Path("/"))
-    if not above.is_dir():
-        raise NotARunError(f"{above} is a file; {directory} cannot be made in it")
-    if in_the_way := _in_the_way(directory.resolve()):
+    if not directory.exists():
+        above = next((path for path in directory.resolve().parents if path.exists()), Path("/"))
+        if not above.is_dir():
+            raise NotARunError(f"{above} is a file; {directory} cannot be made in it")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise NotARunError(f"no permission to write in {above}")
+        return
+    if not directory.is_dir():
+        raise NotARunError(f"{directory} is a file; name a directory for the report")
+    _finish(directory)
+    there = [one for one in directory.iterdir() if not one.name.startswith(_ASIDE)]
+    if there and not set(kinds) & set(kinds_of(directory)):
+        what = NAMES[kinds[0]].removeprefix("the report of ").replace("a run", "a varsim run")
         raise NotARunError(
-            f"{in_the_way} is in the way, and was not written by varsim: move it away"
+            f"{directory} holds files that are not {what}; they are left alone: "
+            "name another directory"
         )
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise NotARunError(f"no permission to write in {above}")
+    for name in sorted(_names(kinds)):
+        _check_place(directory / name, "directory, or move it away")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise NotARunError(f"no permission to write in {directory}")
+
+
+def _check_place(path: Path, another: str) -> None:
+    """Raise NotARunError where a link or a directory is in the place of a file."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        what = "a link" if path.is_symlink() else "no file"
+        raise NotARunError(f"{path} is {what}; it is left alone: name another {another}")
 
 
 def kinds_of(directory: Path) -> list[Kind]:
@@ -189,9 +194,7 @@ def replaced(directory: Path, kinds: Sequence[Kind], asked: Asked) -> str:
 
 def check_file(path: Path, mark: str, by: str) -> None:
     """Raise NotARunError if a file is in the way that does not have a mark of ours at its head."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        what = "a link" if path.is_symlink() else "no file"
-        raise NotARunError(f"{path} is {what}; it is left alone: name another file")
+    _check_place(path, "file")
     if path.exists() and mark.encode() not in _head(path):
         raise NotARunError(f"{path} already exists, and was not written by {by}: name another file")
     if not path.resolve().parent.is_dir():
@@ -200,50 +203,105 @@ def check_file(path: Path, mark: str, by: str) -> None:
         raise NotARunError(f"no permission to write {path}")
 
 
-def put_into(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
-    """Have `fill(path)` write files aside, then put each in its place in `directory`.
+def put(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
+    """Have `fill(path)` write files aside, then put them in the place of all results of its kind.
 
-    What else lies there is kept. Raises NotARunError as `check_target` does, OSError if it cannot
-    be written.
+    Never half: nothing in `directory` changes until all are written; should the process be killed
+    from then on, what comes next finishes it. Older results without a successor go; what others
+    put there is kept, and so are the runs and the space of a sweep. Raises NotARunError as
+    `check_target` does, OSError if it cannot be written.
     """
-    check_target(directory, kind)
-    partial = directory / f".{kind}.partial-{os.getpid()}"
-    try:
+    group = RUN if kind in RUN else (kind,)
+    check_target(directory, *group)
+    made, aside = not directory.exists(), directory / f"{_ASIDE}{os.getpid()}"
+    with said_of(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
+        _remove_abandoned(directory)
         try:
-            filled = fill(partial)
-            for path in sorted(partial.iterdir()):
-                path.replace(directory / path.name)
+            aside.mkdir()
+            filled = fill(aside)
+            written = {path.name for path in aside.iterdir()}
+            older = [one for one in kinds_of(directory) if one in group and one != "validation"]
+            gone = _names(older) - written - _BEGUN
+            for name in filter(lambda name: (directory / name).exists(), gone):
+                (aside / f"{_GONE}{name}").touch()
+            aside.rename(directory / _WHOLE)
+            _finish(directory)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as error:
-        if error.strerror is not None:  # said of what the caller knows
-            error.filename = str(directory)
-            del error.filename2
-        raise
+            shutil.rmtree(aside, ignore_errors=True)
+            if made:
+                with suppress(OSError):
+                    directory.rmdir()  # unless something is there now
     return filled
 
 
-def previous_of(target: Path) -> Path:
-    """Where an older run is kept while another takes its place."""
-    return target.with_name(f".{target.name}.previous")
+def put_file(path: Path, text: str) -> None:
+    """Write one file: it is there whole or as it was before."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    with said_of(path):
+        try:
+            partial.write_text(text, encoding="utf-8", newline="\n")
+            partial.replace(path)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
-def _in_the_way(target: Path) -> Path | None:
-    previous = previous_of(target)
-    if previous.is_symlink():
-        return previous
-    if not previous.exists() or set(kinds_of(previous)) & set(RUN):
-        return None
-    return previous if not previous.is_dir() or any(previous.iterdir()) else None
+@contextmanager
+def said_of(path: Path) -> Iterator[None]:
+    """An OSError in there is said of a path that the caller knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is not None:
+            error.filename = str(path)
+            del error.filename2
+        raise
+
+
+def _finish(directory: Path) -> None:
+    """Put what lies there whole into its place; what is to go, goes."""
+    whole = directory / _WHOLE
+    if not whole.is_dir() or whole.is_symlink():
+        return
+    for path in sorted(whole.iterdir()):
+        if path.name.startswith(_GONE):
+            (directory / path.name.removeprefix(_GONE)).unlink(missing_ok=True)
+            path.unlink()
+        else:
+            path.replace(directory / path.name)
+    whole.rmdir()
+
+
+def _remove_abandoned(directory: Path) -> None:
+    """What processes that were killed while they wrote there have left behind."""
+    for path in directory.glob(f"{_ASIDE}*"):
+        process = path.name.removeprefix(_ASIDE)
+        if process == str(os.getpid()) or (process.isdecimal() and not _runs(int(process))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether there is such a process; as if, where there is no asking without harm."""
+    try:
+        if os.name == "posix":
+            os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _names(kinds: Sequence[Kind]) -> frozenset[str]:
+    return frozenset[str]().union(*(FILES[kind] for kind in kinds))
 
 
 def _just_began(directory: Path) -> bool:
     """Whether nothing lies there but what a sweep or plan begins with, its runs still empty."""
-    runs, began = directory / STORE, {STORE, f"{STORE}-journal", "sweep.yaml"}
+    runs = directory / STORE
     empty = runs.is_file() and runs.stat().st_size == 0
-    return empty and all(one.name in began for one in directory.iterdir())
+    return empty and all(one.name in _BEGUN for one in directory.iterdir())
 
 
 def _head(path: Path) -> bytes:
