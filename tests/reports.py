@@ -8,6 +8,7 @@ import json
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from varsim import Scenario, load
 from varsim.study.shown import Shown
 
 
@@ -20,6 +21,22 @@ class Told(NamedTuple):
     tables: tuple[list[dict[str, str]], ...]
     data: list[dict[str, Any]]
     facts: dict[str, Any]
+
+
+def checked(made: Scenario) -> Any:
+    """How a scenario of training begins."""
+    return load(made).check()
+
+
+def noted(made: Any, code: str) -> list[Any]:
+    """The notes of this code in what is told of a result, or of how a scenario begins."""
+    found = checked(made) if isinstance(made, Scenario) else made
+    return [note for note in found.report.notes if note.code == code]
+
+
+def cells(report: Any, key: str) -> tuple[Any, ...]:
+    """The cells of a column of its table; none where it has no such column."""
+    return next((one.cells for one in report.table.columns if one.key == key), ())
 
 
 def told(made: Any, *given: Any, **options: Any) -> Told:

@@ -11,13 +11,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.building import scenario
+from tests.reports import cells
 from tests.seams import app as cli
 from varsim import Result as Finding
 from varsim import Scenario, load_scenario
-from varsim.report.words.scenario import beginnings, step
+from varsim.report.told import Number, Report
 from varsim.study import simulation
 from varsim.study.amount import gradients
 from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
+from varsim.study.experiment import Checked, Training
 from varsim.study.measure import ACTIVITIES
 from varsim.values.problem import Quadratic
 
@@ -64,8 +66,14 @@ def first(made: Scenario, events: int | None = None) -> Beginning:
     return found
 
 
-def row(made: Scenario) -> str:
-    return "\n".join(beginnings(begin(made)))
+def told(*begun: Beginning, of: Scenario) -> Report:
+    """What is told of these beginnings."""
+    report: Report = Checked(Training(of), begun).report
+    return report
+
+
+def codes(report: Report) -> list[str]:
+    return [note.code for note in report.notes]
 
 
 class TestWhatAStepTakes:
@@ -129,16 +137,17 @@ class TestLimits:
         assert some.limit == 96 - 3 * 16
         assert 0 < some.updates < 40
         assert some.update == pytest.approx(0.1 / 3, rel=0.15)
-        assert row(made).endswith("compute 100 %")
-        (line,) = beginnings([some])
-        assert line.endswith("; stopped early, after 48 events")
+        assert cells(told(first(made), of=made), "compute") == (Number(1.0, unit="part"),)
 
     def test_too_few_for_an_iteration_of_all_are_told(self) -> None:
         many = {"workers": 50, "compute": {"kind": "exponential", "mean": 0.1}}
-        (line,) = beginnings([first(scenario({"kind": "none"}, cluster=many, **LONG), 920)])
-        wanted = r"  async PS  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before "
-        assert re.match(wanted, line)
-        assert "before each worker has made one): " in line
+        made = scenario({"kind": "none"}, cluster=many, **LONG)
+        found = first(made, 920)
+        assert found.updates < 50
+        report = told(found, of=made)
+        assert cells(report, "step_s") == ()
+        assert cells(report, "update_s") == (Number(found.update, unit="s"),)
+        assert codes(report) == ["few-updates"]
 
     def test_a_larger_machine_has_more_events(self) -> None:
         large = {"workers": 700}
@@ -147,15 +156,14 @@ class TestLimits:
 
     def test_too_few_for_one_update_are_told(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"workers": 50}, **LONG)
-        (line,) = beginnings([first(made, 50 * 18)])
-        assert line.startswith("  all-reduce  no update: ")
-        assert line.endswith("; stopped early, after 100 events")
-        assert step(first(made, 50 * 18)) == "no update within 100 events"
+        report = told(first(made, 50 * 18), of=made)
+        assert cells(report, "step_s") == ()
+        assert codes(report) == ["no-update"]
 
     def test_so_few_updates_that_they_tell_little_are_told(self) -> None:
-        (line,) = beginnings([first(scenario({"kind": "on_write"}, **LONG), 3 * 16 + 30)])
-        assert " a step (mean of 4 updates)" in line
-        assert line.endswith("; stopped early, after 30 events: too few updates to compare")
+        made = scenario({"kind": "on_write"}, **LONG)
+        (note,) = told(first(made, 3 * 16 + 30), of=made).notes
+        assert (note.code, note.values["count"]) == ("few-updates", 4)
 
     def test_what_one_leaves_over_goes_to_the_next(self) -> None:
         both = ({"kind": "single"}, {"kind": "none"})
@@ -170,18 +178,15 @@ class TestLimits:
 
     def test_reads_that_are_not_reached_are_told(self) -> None:
         made = scenario({"kind": "on_read", "read_every": 1000}, **LONG)
-        (line,) = beginnings([first(made, 500)])
-        assert line.endswith("; stopped early, after 452 events; replicas meet after 1,000")
+        (note,) = told(first(made, 500), of=made).notes
+        assert (note.code, note.values["steps"]) == ("meet-later", 1000)
 
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            (
-                "cluster.workers=100000",
-                "not begun: 100,000 workers take more",
-            ),
-            ("strategies.sync_replicas.total_num_replicas=1000000000", "gradients dropped"),
-            ("strategies.sync_replicas.initial_tokens=1000000000", "gradients dropped"),
+            ("cluster.workers=100000", "[not-begun]"),
+            ("strategies.sync_replicas.total_num_replicas=1000000000", "dropped"),
+            ("strategies.sync_replicas.initial_tokens=1000000000", "dropped"),
         ],
     )
     def test_what_is_huge_is_told_soon(self, change: str, said: str) -> None:
@@ -194,7 +199,7 @@ class TestLimits:
     def test_a_step_beyond_the_end_of_the_clock_is_told(self) -> None:
         law = {"compute": {"kind": "constant", "value": 5e9}}
         made = scenario({"kind": "on_write"}, cluster=law, **LONG)
-        assert row(made) == "  all-reduce  no update in the 146 years that the clock counts"
+        assert codes(told(first(made), of=made)) == ["no-update"]
 
 
 class TestStandstill:
@@ -206,9 +211,9 @@ class TestStandstill:
             "initial_tokens": 0,
         }
         made = scenario({**strategy, "total_num_replicas": 2}, cluster={"workers": 1}, **LONG)
-        lines = beginnings([first(made)])
-        assert lines[0].startswith("  sync PS  deadlocked at ")
-        assert len(lines) > 1
+        checked = Training(made).check()
+        assert cells(checked.report, "step_s") == ("deadlocked",)
+        assert "waiting" in str(checked.deadlock)
 
 
 class TestGradients:
@@ -297,8 +302,8 @@ class TestCommand:
         (tmp_path / "one.yaml").write_text(MANY)
         done = check(file)
         assert done.exit_code == 0, done.stderr
-        (count,) = re.findall(r"at most ([0-9,]+) gradients", done.stdout)
-        (runs,) = re.findall(r" different: ([0-9]+) (?:runs|to)", done.stdout)
+        (count,) = re.findall(r" ([0-9,]+) gradients", done.stdout)
+        (runs,) = re.findall(r" different\), ([0-9]+) (?:runs|to)", done.stdout)
         made = [
             load_scenario(tmp_path / "one.yaml", [f"cluster.workers={number}"])
             for number in (2, 4, 8)

@@ -145,7 +145,7 @@ class TestFormats:
 
 class TestCheck:
     def test_set_is_checked_too(self, small: Path, run: Run) -> None:
-        assert "workers      5" in run("check", small, "--set", "cluster.workers=5").stdout
+        assert ", 5 workers" in run("check", small, "--set", "cluster.workers=5").stdout
 
     def test_writes_nothing(self, small: Path, run: Run) -> None:
         run("check", small)

@@ -132,7 +132,7 @@ class TestCheck:
         assert list(count.parent.iterdir()) == [count]
 
     def test_set_is_checked_too(self, count: Path, run: Run) -> None:
-        assert "replicas     2, one" in run(
+        assert ", 2 workers" in run(
             "check", count, "--set", "cluster.workers=2",
             "--set", "program.replicas.0.value=1", "--set", "program.replicas.1.value=1",
         ).stdout  # fmt: skip

@@ -6,9 +6,9 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result
+from tests.reports import noted
 from varsim import Result, Scenario, simulate
-from varsim.report.told import Note, Number
-from varsim.report.words.scenario import describe
+from varsim.report.told import Number
 from varsim.study.amount import gradients
 from varsim.study.sweep.case import case_of
 
@@ -39,18 +39,10 @@ def test_the_others_go_on_until_they_have_as_many_examples() -> None:
     assert [updates for updates, _ in ends(insisted).values()] == [20, 20, 20]
 
 
-def noted(result: Result, code: str) -> list[Note]:
-    return [note for note in result.report.notes if note.code == code]
-
-
 def test_it_is_told_and_how_to_insist() -> None:
     made = comparing(ON_WRITE, NONE, global_steps=20)
-    told = (
-        "compared over equal examples: 240, as many as 20 updates of all-reduce "
-        "take (3 gradients each); with stop.equal_examples=false every run ends after "
-        "20 updates"
-    )
-    assert any(told in line for line in describe(made))
+    (told,) = noted(made, "equal-examples")
+    assert told.values == {"examples": Number(240), "updates": "20 updates", "who": "all-reduce"}
     assert noted(simulate(made), "unequal-work") == []
     insisted = simulate(comparing(ON_WRITE, NONE, global_steps=20, equal_examples=False))
     (note,) = noted(insisted, "unequal-work")

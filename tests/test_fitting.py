@@ -6,8 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
+from tests.reports import cells, noted
 from varsim import Scenario, ScenarioError, load, simulate
-from varsim.report.words.memory import memory, misfit
+from varsim.report.told import Number
+from varsim.study.experiment import Training
 
 # 6.74 billion parameters in 2 bytes: 13.5 GB; with Adam 108 GB, of which 12 parts of 16 its state.
 MOMENTUM = {"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9}
@@ -143,7 +145,7 @@ class TestRefused:
                 "  optimizer: {kind: adam, learning_rate: 0.001}\n", ""
             )
         )
-        assert memory(loaded.scenario) == []
+        assert cells(loaded.check().report, "memory") == ()
 
 
 class TestTwoSizes:
@@ -156,10 +158,10 @@ class TestTwoSizes:
         return loaded.scenario
 
     def test_what_fits_one_of_them_is_told(self) -> None:
-        said = memory(self.made(2), always=True)
-        assert "27 GB (2 + 2 bytes a parameter), which fits into 32 GB and not into" in said[0]
-        assert said[-1] == "v100_sxm2 comes with 16 GB or 32 GB: memory.device says which it is."
-        assert misfit(self.made(2)) == ""
+        made = self.made(2)
+        (sizes,) = noted(made, "memory-sizes")
+        assert sizes.values == {"sizes": ("16 GB", "32 GB")}
+        assert not noted(made, "memory-marked")
 
     def test_what_fits_neither_is_refused(self) -> None:
         with pytest.raises(ScenarioError, match="into the 32 GB of a device: it needs 53"):
@@ -186,7 +188,6 @@ def large_and_small(**limits: Any) -> Scenario:
 class TestWords:
     def test_what_does_not_fit_is_not_ranked(self) -> None:
         told = simulate(large_and_small(device=7e8)).report
-        assert misfit(large_and_small(device=7e8)).startswith("'large' does not fit into the 700")
         assert told.headline[0].values["best"] == "small"
         assert told.table.rows == ("small", "large")
         (note,) = (note for note in told.notes if note.code == "memory")
@@ -196,17 +197,16 @@ class TestWords:
         free, limited = (simulate(large_and_small(**limits)) for limits in ({}, {"device": 9e8}))
         assert free.answer() == limited.answer()
         assert "memory" not in [note.code for note in limited.report.notes]
-        (note,) = memory(large_and_small(device=9e8))
-        assert "'large' 800 MB (4 + 4 + 4 bytes a parameter, and 200 MB of a copy that is" in note
-        assert "'small' 600 MB (4 + 4 + 4 bytes a parameter)" in note
+        checked = Training(large_and_small(device=9e8)).check().report
+        assert cells(checked, "memory") == (Number(8e8, unit="B"), Number(6e8, unit="B"))
 
     def test_activations(self) -> None:
-        (note,) = memory(large_and_small(device=9e8, activations=3e8))
-        assert note.startswith(
-            "Memory that each device needs for parameters, gradients, optimizer state and "
-            "activations: 'large' 1.1 GB (4 + 4 + 4 bytes a parameter, 200 MB of a copy that is "
-            "averaged and 300 MB of activations), which does not fit into 900 MB; 'small' 900 MB"
-        )
+        made = large_and_small(device=9e8, activations=3e8)
+        checked = Training(made).check()
+        assert cells(checked.report, "memory") == (Number(1.1e9, unit="B"), Number(9e8, unit="B"))
+        (note,) = noted(checked, "memory-marked")
+        assert note.values["who"] == ("large",)
+        assert not noted(checked, "memory-parts")
 
     def test_a_key_at_its_default_is_not_written(self) -> None:
         assert "memory" not in large_and_small().model_dump(mode="json")

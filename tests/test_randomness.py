@@ -7,10 +7,10 @@ import pytest
 from tests.building import example, scenario
 from tests.seams import STRATEGIES, Run, Trace, run_one
 from varsim import Result, Scenario
-from varsim.report.words.scenario import describe
 from varsim.scenario.training import is_random, times_are_random
 from varsim.study import simulation
 from varsim.study.amount import gradients
+from varsim.study.experiment import Training
 
 UNIFORM = {"kind": "uniform", "low": 0.08, "high": 0.12}
 PLAYED = {"kind": "trace", "seconds": ((0.1, 0.2), (0.15,))}
@@ -134,7 +134,6 @@ class TestWhatIsExactIsRunOnce:
         assert result.replications == 1
         (note,) = (note for note in result.report.notes if note.code == "recorded-order")
         assert note.values == {"who": ("async PS",)}
-        assert "1 replication of each (nothing is random)" in describe(result.scenario)[0]
         alone = scenario(
             {"kind": "on_write"}, cluster={"compute": PLAYED}, stop={"global_steps": 8}
         )
@@ -143,4 +142,4 @@ class TestWhatIsExactIsRunOnce:
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
         assert gradients(one) == gradients(four)
-        assert "1 replication of each (exact)" in describe(four)[0]
+        assert Training(four).check().report.headline[0].values["replications"] == 1

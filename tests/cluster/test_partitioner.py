@@ -9,7 +9,6 @@ from tests.building import milliseconds, run, scenario
 from varsim import Scenario
 from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
 from varsim.cluster.placement import bytes_per_port
-from varsim.report.words.scenario import describe
 
 ADAPTER: TypeAdapter[TensorPartitioner] = TypeAdapter(AnyPartitioner)
 FIXED = {"kind": "fixed", "shards": 4}
@@ -153,13 +152,6 @@ class TestRuns:
         even = fullest("partitioned", None)
         assert fullest("by_bytes", None) > 5 * even
         assert fullest("by_bytes", {"kind": "max_size", "size": 4e6}) < 1.01 * even
-
-    def test_what_is_said_of_it(self) -> None:
-        described = {"placement": "by_bytes", "partitioner": {"kind": "max_size", "size": 4e6}}
-        lines = describe(scenario({"kind": "none"}, cluster=described))
-
-        (line,) = [line for line in lines if line.startswith("  servers")]
-        assert line.endswith("variables placed by bytes, cut by max_size (size 4 MB)")
 
     def test_too_many_parts_are_refused(self) -> None:
         described = {"placement": "by_bytes", "partitioner": {"kind": "max_size", "size": 16.0}}

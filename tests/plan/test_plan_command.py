@@ -154,10 +154,15 @@ def test_options(file: Path, tmp_path: Path) -> None:
 
 
 def test_check_says_what_is_asked(file: Path) -> None:
-    printed = varsim("check", file)
-    assert "minimize     cost_per_hour: the cost per hour" in printed
-    assert "target       throughput at least 150 examples/s" in printed
-    assert "24 cells, 18 of them different: 2 to 8 runs of each" in printed
+    valid, asked = json.loads(varsim("check", file, "--format", "json"))["headline"]
+    assert {key: valid[key] for key in ("cells", "different", "low", "high")} == {
+        "cells": 24,
+        "different": 18,
+        "low": 2,
+        "high": 8,
+    }
+    assert asked["objective"] == "the cost per hour"
+    assert asked["targets"] == ["throughput at least 150 examples/s"]
 
 
 def test_the_options_name_every_objective() -> None:

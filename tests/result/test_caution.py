@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from tests.building import scenario
 from varsim.cli import app as cli
+from varsim.report.products.cautions import contradicted, guess, lockstep
 from varsim.report.told import Note, Number
-from varsim.report.words.caution import contradicted, guessed, marching
+from varsim.report.wording import written
 from varsim.report.words.phrases import digits, plus_minus
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import simulate
@@ -20,11 +21,6 @@ from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
 K80 = {"preset": "k80", "efficiency": 0.4}
-GUESS = (
-    "The step time, 240 ms, is a guess: the FLOPs of a step at 40 % of the peak, as no "
-    "measurement of "
-)
-CONVOY = "Every step computes for exactly "
 
 
 def serving(device: Any, *, kind: str = "none", stop: Any = None, **cluster: Any) -> Scenario:
@@ -77,11 +73,8 @@ class TestConvoys:
     )
     def test_workers_in_step_are_told_of(self, compute: Any) -> None:
         device = {**K80, "sigma": 0.0} if compute is None else None
-        said = marching(serving(device, compute=compute))
-        assert said.startswith(CONVOY)
-        assert "the workers of async PS queue at the servers in lockstep" in said
-        remedy = "write compute: {" if device is None else "write device with a sigma above 0"
-        assert remedy in said
+        (note,) = lockstep(serving(device, compute=compute))
+        assert note.values["who"] == ("async PS",)
 
     @pytest.mark.parametrize(
         "made",
@@ -98,7 +91,7 @@ class TestConvoys:
         ids=["spread", "random", "nobody queues", "one worker", "random server"],
     )
     def test_others_are_not(self, made: Scenario) -> None:
-        assert marching(made) == ""
+        assert not list(lockstep(made))
 
     def test_workers_that_still_fall_out_of_step_are_told_of(self) -> None:
         def said(made: Scenario) -> list[Note]:
@@ -116,9 +109,7 @@ class TestConvoys:
     def test_run_check_and_explain_say_so(self, tmp_path: Path) -> None:
         file = tmp_path / "convoy.yaml"
         file.write_text(CONSTANT)
-        checked = varsim("check", file)
-        assert f"{CONVOY}100 ms: the workers of async PS queue at the servers" in checked
-        assert "{kind: lognormal, mean: 100 ms, sigma: 0.01}" in checked
+        assert "lockstep" in noted(varsim("check", file, "--format", "json"))
         out = ("--out", tmp_path / "out", "--quiet", "--format", "json")
         assert "lockstep" in noted(varsim("run", file, *out))
         assert "lockstep" in noted(varsim("explain", file, "--format", "json"))
@@ -165,17 +156,24 @@ class TestGuesses:
         return path
 
     def test_what_was_measured_or_is_insisted_on_is_none(self) -> None:
-        assert guessed(serving("v100_sxm2")) == ""
-        assert guessed(serving({"preset": "t4", "efficiency": 0.3})) == ""
-        assert guessed(serving("t4")).startswith("The step time, 241 ms, is a guess: ")
+        assert not list(guess(serving("v100_sxm2")))
+        assert not list(guess(serving({"preset": "t4", "efficiency": 0.3})))
+        (note,) = guess(serving("t4"))
+        assert written(note.values["mean"]) == "241\N{NO-BREAK SPACE}ms"
+        low, high = (share / 0.4 for share in measured_shares())
+        assert note.values["low"] == Number(low)
+        assert note.values["high"] == Number(high)
+        assert low < 0.5
+        assert high > 1.5
 
     def test_an_efficiency_that_contradicts_a_measurement_is_told_of(
         self, file: Path, tmp_path: Path
     ) -> None:
         device = {"preset": "v100_sxm2", "precision": "fp16"}
         made = serving({**device, "efficiency": 0.4})
-        said = contradicted(made)
-        assert said.startswith("The efficiency 0.4 makes 2,0")
+        (note,) = contradicted(made)
+        said = str(note.values["reason"])
+        assert said.startswith("efficiency 0.4 makes 2,0")
         assert (
             "examples/s of resnet50 on v100_sxm2 in fp16 at batch 32; measured were 1,200 at batch "
             "256 (PyTorch, NVIDIA DGX-1 16GB (8x V100 16GB); others: 1,156, 1,270, 1,300), which"
@@ -184,31 +182,28 @@ class TestGuesses:
         assert said.endswith(" To use what was measured leave efficiency out.")
         # At the efficiency that it names it is as fast as measured.
         agreed = serving({**device, "efficiency": share})
-        assert contradicted(agreed) == ""
+        assert not list(contradicted(agreed))
         by, measured = (
             one.cluster.device.step_time(one.workload).seconds for one in (agreed, serving(device))
         )
         assert by == pytest.approx(measured, rel=0.05)
-        assert contradicted(serving(device)) == ""
-        assert contradicted(serving({"preset": "t4", "efficiency": 0.4})) == ""
+        assert not list(contradicted(serving(device)))
+        assert not list(contradicted(serving({"preset": "t4", "efficiency": 0.4})))
         option = "cluster.device={preset: v100_sxm2, precision: fp16, efficiency: 0.4}"
         planned = file.with_name("planned.yaml")
         planned.write_text(file.read_text() + TestPlans.BLOCK)
         more = ("--set", option, "--quiet", "--out", tmp_path / "out")
-        assert "The efficiency 0.4 makes 2,0" in varsim("check", file, "--set", option)
+        checked = varsim("check", file, "--set", option, "--format", "json")
+        assert "contradicted" in noted(checked)
         assert "contradicted" in noted(varsim("run", file, *more, "--format", "json", code=3))
         (tmp_path / "out").rename(tmp_path / "run")
         assert "contradicted" in noted(varsim("plan", planned, *more, "--format", "json"))
 
-    def test_how_far_off_it_may_be_is_told(self, file: Path, tmp_path: Path) -> None:
-        low, high = (share / 0.4 for share in measured_shares())
-        assert low < 0.5
-        assert high > 1.5
-        said = f"Judging by measurements, it may be {digits(low)} to {digits(high)} times as"
+    def test_commands_say_so(self, file: Path, tmp_path: Path) -> None:
         planned = file.with_name("planned.yaml")
         planned.write_text(file.read_text() + TestPlans.BLOCK)
         out = ("--quiet", "--out")
-        assert said in varsim("check", file)
+        assert "guess" in noted(varsim("check", file, "--format", "json"))
         run = varsim("run", file, *out, tmp_path / "run", "--format", "json", code=3)
         assert "guess" in noted(run)
         plan = varsim("plan", planned, *out, tmp_path / "plan", "--format", "json")
@@ -279,7 +274,7 @@ plan:
         assert "guess" not in [note["code"] for note in again["notes"]]
 
     def test_check_says_so(self, file: Path) -> None:
-        assert "note         The step time, 241 ms, is a guess: " in varsim("check", file)
+        assert "guess" in noted(varsim("check", file, "--format", "json"))
 
     def test_without_a_guess_none_is(self, file: Path, tmp_path: Path) -> None:
         option = ("--set", "cluster.device.efficiency=0.4")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
-from varsim.report.words.scenario import describe
+from tests.reports import noted
+from varsim.report.told import Number
 from varsim.study.cost import estimates
 from varsim.study.goodput import DOWN, OF_LIVES, PARTS
 from varsim.study.result import Result
@@ -51,18 +52,15 @@ def test_it_is_told(result: Result) -> None:
     assert of_life | {"interruptions", "cost per interruption"} <= set(row)
     assert [note.code for note in result.report.headline] == ["alone", "life"]
     assert set(result.report.headline[1].values) == {"kept", "checkpoint", "lost", "down"}
-    described = "\n".join(describe(result.scenario))
-    assert "each worker fails every 3 days on average, repaired in 10 min" in described
-    assert "spare hosts: 1 hot" in described
-    assert "3 replications of each (steps exact), seed" in described
+    (failing,) = noted(result.scenario, "failing")
+    assert failing.values == {"domain": "worker", "every": Number(3 * DAY, unit="days")}
 
 
 def test_the_optimal_interval_is_told() -> None:
     """Daly's first order is sqrt(2 C M) = 3,219 s, C 60 s and M a day: here a bit less."""
     saved = {**MORTAL, "checkpoint": {"every": "optimal", "write": 60.0}}
-    described = "\n".join(describe(scenario({"kind": "on_write"}, **saved)))
-
-    assert "at the optimal interval (53 min) of work, written in 60 s, blocking" in described
+    (note,) = noted(scenario({"kind": "on_write"}, **saved), "optimal-interval")
+    assert note.values == {"best": "53 min"}
 
 
 def test_nothing_is_told_where_nothing_fails() -> None:
@@ -334,9 +332,6 @@ def inside() -> Result:
 
 def test_failures_inside_a_run_are_told(inside: Result) -> None:
     assert "goodput" in inside.table()
-    described = "\n".join(describe(inside.scenario))
-    assert "inside the run, noticed after 500 ms" in described
-    assert "of the servers' variables, by worker 0: every 2 s, written in 100 ms" in described
     meant = {name: metric.description for name, metric in inside.metrics.items()}
     for name in ("updates", "gradients_applied", "gradients_dropped", "wasted_compute"):
         assert "undone" in meant[name]

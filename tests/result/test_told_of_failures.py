@@ -5,17 +5,11 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
+from tests.reports import noted
 from varsim.report.told import Note, Number
-from varsim.report.words.caution import cautions
-from varsim.report.words.scenario import describe
-from varsim.study.result import Result
+from varsim.report.wording import written
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
-
-
-def noted(result: Result, code: str) -> list[Note]:
-    """Its notes of this code."""
-    return [note for note in result.report.notes if note.code == code]
 
 
 def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:
@@ -110,39 +104,36 @@ def test_the_optimal_interval_is_told_as_it_is_taken() -> None:
     assert alone.values == {"best": "50 min"}
     (each,) = noted(both, "optimal-interval")
     assert each.values == {"best": "53 min for all-reduce, 50 min for DiLoCo"}
-    assert "optimal interval (53 min) of work, rounded to whole rounds, written" in "\n".join(
-        describe(one)
-    )
 
 
 class TestNewMembers:
     WEIBULL: ClassVar[dict[str, Any]] = {"kind": "weibull", "mean": 8_640_000.0, "shape": 0.7}
 
-    def said(self, **changes: Any) -> list[str]:
+    def said(self, **changes: Any) -> list[Note]:
         law = {**self.WEIBULL, **changes.pop("law", {})}
         stop = changes.pop("stop", {"global_steps": 40})
         of = ({"domain": "worker", "law": law},)
         failures = {"horizon": 864_000.0, **changes, "of": of}
         strategy = {"kind": "none"} if failures["horizon"] is None else {"kind": "on_write"}
         made = scenario(strategy, failures=failures, stop=stop)
-        said = [one for one in cautions(made) if one.startswith("Every worker is new")]
-        assert len(said) == len(noted(simulate(made), "new-at-first"))
-        return said
+        found = noted(made, "new-at-first")
+        assert found == noted(simulate(made), "new-at-first")
+        return found
 
     def test_they_fail_more_often_than_their_mean_says(self) -> None:
         # Of 100 days the first 10: 0.244 failures are expected, not 0.1 (see test_renewals).
-        assert self.said() == [
-            "Every worker is new when the job begins: by its law (weibull, shape 0.7) each fails "
-            "2.44 times as often in the first 10 days as its mean of 100 days says."
-        ]
+        (said,) = self.said()
+        assert written(said.values["times"]) == "2.44"
+        assert said.values["lasts"] == Number(10 * DAY, unit="days")
 
     def test_or_less_often_where_they_wear_out(self) -> None:
         (said,) = self.said(law={"shape": 2.0})
-        assert "fails 0.0783 times as often" in said
+        assert written(said.values["times"]) == "0.0783"
 
     def test_inside_a_run_until_its_end(self) -> None:
         (said,) = self.said(law={"mean": 100.0}, horizon=None, stop={"time": 10.0})
-        assert "2.44 times as often in the first 10 s as its mean of 100 s" in said
+        assert written(said.values["times"]) == "2.44"
+        assert said.values["lasts"] == Number(10.0, unit="days")
 
     @pytest.mark.parametrize(
         "changes",

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import scenario
-from varsim.report.told import Number
-from varsim.report.words.unsaid import of_check as told
+from varsim.report.products.cautions import unsaid
+from varsim.report.told import Note, Number
+from varsim.report.wording import written
 from varsim.scenario.training import Scenario
 from varsim.study.beginning import begin
 from varsim.study.simulation import simulate
@@ -17,7 +18,6 @@ from varsim.study.why.levers import alone
 # Two ranks reduce 32 MB: half of it there and back, 32 ms at 1 GB/s, in 4 layers. Of 96 ms of
 # computing the backward pass is 64 ms, of which a layer takes 16 ms.
 LAYERS = tuple({"backward": 1.0, "size": 8e6} for _ in range(4))
-DDP = "PyTorch's DDP all-reduces buckets during the backward pass"
 
 
 def comparison(**changes: Any) -> Scenario:
@@ -49,8 +49,10 @@ def on_device(batch_size: int, **device: Any) -> Scenario:
     )
 
 
-def of_check(made: Scenario) -> list[str]:
-    return [*told(made, begin(made))]
+def of_check(made: Scenario) -> dict[str, Note]:
+    """What check says is left out, by its code."""
+    sent = {one.strategy.label: one.shares["write"] for one in begin(made)}
+    return {note.code: note for note in unsaid(made, sent)}
 
 
 class TestOverlap:
@@ -78,10 +80,9 @@ class TestOverlap:
 
     def test_check_and_explain_say_the_same(self) -> None:
         made = mirrored()
-        (checked,) = of_check(made)
-        assert checked.startswith(DDP)
+        checked = of_check(made)["overlap"]
         (note,) = (note for note in why(made).report.notes if note.code == "overlap")
-        assert note.values["who"] == "all-reduce"
+        assert note.values["who"] == checked.values["who"] == "all-reduce"
         times = note.values["times"]
         assert isinstance(times, Number)
         assert times.mean == pytest.approx(overlap_gains(made)["on_write"])
@@ -89,7 +90,7 @@ class TestOverlap:
     def test_nothing_where_it_does_not_matter_or_is_impossible(self) -> None:
         fast = mirrored(network={"bandwidth": 1e11, "latency": 0.0, "sharing": "first_come"})
         assert overlap_gains(fast)["on_write"] < 1.02
-        assert of_check(fast) == []
+        assert of_check(fast) == {}
         assert "overlap" not in [note.code for note in simulate(fast).report.notes]
         assert overlap_gains(mirrored(1)) == {}
         assert overlap_gains(scenario({"kind": "none"})) == {}
@@ -103,10 +104,6 @@ class TestPushes:
         "parameter_servers": 1,
         "compute": {"kind": "constant", "value": 0.096},
     }
-    PUSHED = (
-        "Gradients are pushed to servers after the backward pass, which takes 20 % of workers' "
-        "time in async PS; overlap: true (in strategies) pushes them layer by layer"
-    )
 
     def pushing(self, **changes: Any) -> Scenario:
         strategies = ({"kind": "none", **changes},)
@@ -114,8 +111,9 @@ class TestPushes:
 
     def test_run_check_and_explain_say_what_they_take_and_the_key(self) -> None:
         made = self.pushing()
-        (said,) = of_check(made)
-        assert said.startswith(self.PUSHED)
+        checked = of_check(made)["pushed-late"]
+        assert checked.values["who"] == ("async PS",)
+        assert written(checked.values["share"]) == "20\N{NO-BREAK SPACE}%"
         (note,) = (note for note in simulate(made).report.notes if note.code == "pushed-late")
         assert note.values["who"] == ("async PS",)
         (explained,) = (note for note in why(made).report.notes if note.code == "pushed-late")
@@ -131,7 +129,7 @@ class TestPushes:
         assert after == pytest.approx(1 / 0.136)
 
     def test_nothing_where_they_overlap_or_cannot(self) -> None:
-        assert of_check(self.pushing(overlap=True)) == []
+        assert of_check(self.pushing(overlap=True)) == {}
         assert pushed_late(self.pushing(overlap=True)) == []
         assert pushed_late(scenario({"kind": "none"})) == [], "all gradients are ready at once"
 
@@ -139,9 +137,9 @@ class TestPushes:
 class TestSigma:
     def test_check_says_what_shared_clusters_would_cost(self) -> None:
         # The largest of 8 lognormals is about 1.42 sigma above their mean.
-        (said,) = (note for note in of_check(on_device(64)) if "sigma" in note)
-        assert said.startswith("Step times vary by cluster.device.sigma 0.01")
-        assert not any("sigma" in note for note in of_check(on_device(64, sigma=0.05)))
+        note = of_check(on_device(64))["shared-device"]
+        assert note.values["sigma"] == "0.1"
+        assert "shared-device" not in of_check(on_device(64, sigma=0.05))
 
 
 class TestOptimizer:
@@ -150,4 +148,5 @@ class TestOptimizer:
         made = on_device(2)
         number = made.workload.size() / 4
         assert optimizer_time(made) == pytest.approx(28 * number / 2e12)
-        assert any("cluster.optimizer_time: " in note for note in of_check(made))
+        note = of_check(made)["optimizer-time"]
+        assert note.values["time"] == Number(optimizer_time(made), unit="s")

@@ -20,7 +20,6 @@ from tests.building import (
 from tests.seams import STRATEGIES, Run, run_one
 from varsim import Scenario
 from varsim.cluster.buckets import Bucketing, ready_buckets
-from varsim.report.words.scenario import describe
 from varsim.values.gradient_form import rounded
 
 # 10 bytes per ms and 1 ms on the way; a model of 10 parameters, 40 bytes.
@@ -114,17 +113,6 @@ class TestBytes:
         sizes = [bucket.size for bucket in ready_buckets(half, rule)]
         assert sum(sizes) == half.gradient_size()
         assert len(sizes) < len(ready_buckets(whole, rule))
-
-    @pytest.mark.parametrize("kind", SENDING)
-    def test_what_is_said_of_it(self, kind: str) -> None:
-        described = scenario(
-            example(kind, 2),
-            cluster={"workers": 2},
-            network={**WIRE, "bandwidth": 1e3},
-            workload={**HALF, "round_gradients": True},
-            stop={"global_steps": 30},
-        )
-        assert any("gradients sent in fp16 (rounded)" in line for line in describe(described))
 
 
 class TestValues:

@@ -21,10 +21,9 @@ from tests.building import (
     scenario,
     slow,
 )
+from tests.reports import cells, checked, noted
 from varsim import simulate
 from varsim.report.told import Number
-from varsim.report.words.scenario import beginnings, equal_examples
-from varsim.study.beginning import begin
 from varsim.study.why.account import Account, why
 from varsim.study.why.levers import alone
 
@@ -189,8 +188,8 @@ class TestDropCompute:
         result = simulate(made)
         # Of 3 + 3 micro-batches of a step 5 count.
         assert result.table()["micro-batches left out"].tolist() == ["16.7 %"]
-        (row,) = beginnings(begin(made))
-        assert "16.7 % of the micro-batches dropped" in row
+        (share,) = cells(checked(made).report, "left_out")
+        assert share.mean == pytest.approx(1 / 6)
         assert Account(alone(made, 0)).left_out == pytest.approx(1 / 6)
         (column,) = (one for one in why(made).report.table.columns if one.key == "left_out")
         assert column.cells == (Number(Account(alone(made, 0)).left_out or 0.0, unit="part"),)
@@ -236,8 +235,8 @@ class TestDropCompute:
             cluster=self.CLUSTER,
             stop={"global_steps": 10},
         )
-        (told,) = equal_examples(made)
-        assert "60, as many as 10 updates of 'all' take (6 gradients each)" in told
+        (told,) = noted(made, "equal-examples")
+        assert told.values == {"examples": Number(60), "updates": "10 updates", "who": "all"}
         result = simulate(made)
         # Five of six a step: 12 steps.
         assert [trace.global_step for trace in result.traces] == [10, 12]

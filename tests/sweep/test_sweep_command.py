@@ -157,10 +157,12 @@ def test_a_failed_row_ends_with_4(file: Path, tmp_path: Path) -> None:
 
 
 def test_check_tells_what_is_swept(file: Path) -> None:
-    lines = varsim("check", file).splitlines()
-    assert lines[1].split() == ["sweep", "cluster.workers:", "2,", "4"]
-    (said,) = (line for line in lines if line.startswith("4 points, 8 rows, 6 of them different"))
-    assert said.startswith("4 points, 8 rows, 6 of them different: 12 runs, up to 24 for")
+    facts = json.loads(varsim("check", file, "--format", "json"))
+    assert facts["rows"][0]["row"] == "cluster.workers"
+    assert facts["rows"][0]["values"] == "2, 4"
+    (valid,) = facts["headline"]
+    counts = ("points", "rows", "different", "low", "high")
+    assert [valid[key] for key in counts] == [4, 8, 6, 12, 24]
 
 
 def test_run_says_what_to_type(file: Path) -> None:

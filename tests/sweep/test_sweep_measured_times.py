@@ -77,9 +77,9 @@ def test_the_name_of_the_file_alone_is_not_varied(folder: Path, options: list[st
 def test_another_file_is_read_where_times_were_kept(folder: Path) -> None:
     plain = folder / "plain.yaml"
     plain.write_text(BASE.replace(LAW, "{kind: trace, file: a.csv, seconds: [[0.5]]}"))
-    assert "500 ms per batch on average" in varsim("check", plain).stdout
+    assert "A batch takes 500 ms" in varsim("check", plain).stdout
     changed = varsim("check", plain, "--set", "cluster.compute.file=more/b.csv")
-    assert "210 ms per batch on average" in changed.stdout, changed.output
+    assert "A batch takes 210 ms" in changed.stdout, changed.output
     missing = varsim("check", plain, "--set", "cluster.compute.file=nothing.csv")
     assert missing.exit_code == 2
     assert "there is no such file" in missing.stderr

@@ -11,16 +11,13 @@ if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
     from varsim.study.sweep.case import Case
 
-# More gradients or hosts than these, somebody has to want (--yes).
-MOST_GRADIENTS: Final = 1e8
-MOST_HOSTS: Final = 100_000
-MOST_COUNTED: Final = 60  # cases of a sweep of which gradients are counted
+MOST_HOSTS: Final = 100_000  # more, somebody has to want (--yes)
 _FEW_STEPS: Final = 4  # in all the time that the clock counts
 
 
 def refuse_absurd(scenario: "Scenario", sure: bool) -> None:
     """End the command where a step is too long, too much fails, or too much is to be computed."""
-    from varsim.study.amount import gradients, hosts
+    from varsim.study.amount import MOST_GRADIENTS, gradients, hosts
     from varsim.study.beginning import begin, rates
 
     refuse_hopeless(scenario)
@@ -51,40 +48,18 @@ def refuse_hopeless(scenario: "Scenario") -> None:
 
 def refuse_absurd_cases(cases: "Sequence[Case]", replications: int, sure: bool) -> None:
     """`refuse_absurd`, of the cases of a sweep, each run so often at least."""
-    from varsim.study.amount import hopeless, hosts
+    from varsim.study.amount import gradients_of, hopeless, hosts, spread
 
-    some = [case.scenario for case in spread(cases, MOST_COUNTED)]
+    scenarios = [case.scenario for case in cases]
+    some = spread(scenarios)
     for one in some:
         if hopeless(one) is None:  # which fails by itself, and the others are run
             refuse_hopeless(one)
-    _refuse_much(gradients_of(cases, replications), max(map(hosts, some), default=0), sure)
-
-
-def gradients_of(cases: "Sequence[Case]", replications: int) -> float:
-    """About how many gradients cases of a sweep compute; those that fail at once, none."""
-    from varsim.study.amount import gradients, hopeless
-
-    some = [case.scenario for case in spread(cases, MOST_COUNTED)]
-    number = sum(gradients(one) for one in some if hopeless(one) is None)
-    return replications * number * len(cases) / max(1, len(some))
-
-
-def spread(cases: "Sequence[Case]", most: int) -> "list[Case]":
-    """So many of them at most, from the first to the last."""
-    if len(cases) <= most:
-        return list(cases)
-    return [cases[round(index * (len(cases) - 1) / (most - 1))] for index in range(most)]
-
-
-def told(gradients: float, command: str, about: str = "about") -> str:
-    """What `check` says of them, and whether the command asks first."""
-    from varsim.units import format_count
-
-    asks = f" varsim {command} asks for --yes." if gradients > MOST_GRADIENTS else ""
-    return f"Running it computes {about} {format_count(gradients)} gradients.{asks}"
+    _refuse_much(gradients_of(scenarios, replications), max(map(hosts, some), default=0), sure)
 
 
 def _refuse_much(gradients: float, hosts: int, sure: bool) -> None:
+    from varsim.study.amount import MOST_GRADIENTS
     from varsim.units import format_count
 
     if sure or (gradients <= MOST_GRADIENTS and hosts <= MOST_HOSTS):

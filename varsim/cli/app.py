@@ -5,9 +5,11 @@ import codecs
 import gc
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
@@ -30,6 +32,7 @@ from varsim.cli.console import (
     complain,
     flush,
     plain,
+    show,
     write,
     write_prose,
 )
@@ -198,14 +201,19 @@ def check(
     sets: Sets = [],  # noqa: B006
     imports: Imports = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
+    format: Annotated[
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or all of it as JSON."),
+    ] = "table",
+    all_rows: All = False,
     engine: Engine = "auto",
 ) -> None:
-    """Validate a scenario and run its beginning.
+    """Validate a scenario and simulate its first iterations.
 
-    Says in plain words what the scenario is, and what a step takes and waits for in the first
-    iterations of each strategy, times only. For a sweep or plan: what is varied, and how many runs
-    that takes.
+    Shows what a step of each strategy takes and waits for. For a sweep or plan: its axes, and how
+    many runs they take.
     """
+    check_all(all_rows, format)
     try:
         with _uncollected():
             from varsim.study.experiment import load
@@ -214,10 +222,14 @@ def check(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     by = use_for(engine, experiment, times=True)
-    write(f"{file}: ok")
-    PRODUCTS[experiment.kind].check(experiment, strategy)
+    checked = PRODUCTS[experiment.kind].check(experiment, strategy)
+    told = checked.report
+    command = told.next.replace("FILE", shlex.quote(str(file)))
+    show(replace(told, next=command), format, [], every=all_rows)
     if by and engine != "auto":
         complain(by)
+    if checked.deadlock is not None:
+        raise checked.deadlock
 
 
 @app.command(cls=Command)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import typer
 
-from varsim.cli.console import ITEM, USAGE, complain, write_prose
+from varsim.cli.console import USAGE, complain
 from varsim.cli.progress import SweepProgress
 
 if TYPE_CHECKING:
@@ -99,12 +99,3 @@ def making(
             "same command goes on from there"
         )
         raise
-
-
-def tell_hopeless(cases: "Sequence[Case]") -> None:
-    """Say in how many cases more failures would strike than are followed."""
-    from varsim.study.amount import hopeless
-
-    if vain := [found for case in cases if (found := hopeless(case.scenario)) is not None]:
-        of = f"{len(vain)} of {len(cases)}"
-        write_prose(f"  note         {of} cases fail: {vain[0].strategy}: {vain[0].reason}", ITEM)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from varsim.cli import options
-from varsim.cli.amount import MOST_COUNTED, gradients_of, refuse_absurd_cases
-from varsim.cli.amount import told as told_amount
-from varsim.cli.campaign import claim, making, opened, tell_hopeless
-from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, show, write_prose
+from varsim.cli.amount import refuse_absurd_cases
+from varsim.cli.campaign import claim, making, opened
+from varsim.cli.console import OUT_OF_BOUNDS, complain, show
 from varsim.cli.settings import Engine, question, use_in_campaign
 
 if TYPE_CHECKING:
-    from varsim.study.experiment import PlanExperiment
+    from varsim.study.beginning import Beginning
+    from varsim.study.experiment import Checked, PlanExperiment
     from varsim.study.plan.plan import Planning
 
 Objectives = Literal[
@@ -86,6 +86,7 @@ def plan(
     from varsim.report.files.keeping import put_report
     from varsim.report.products.plan_facts import SCENARIO, scenario_text
     from varsim.scenario.plan import load_question
+    from varsim.study.amount import MOST_COUNTED
     from varsim.study.plan.plan import Planning
     from varsim.study.plan.runs import Runs
 
@@ -120,48 +121,9 @@ def plan(
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
-    """Say what a plan asks, and how large its space is."""
-    from varsim.report.notes import coded
-    from varsim.report.products.plan import memory
-    from varsim.report.words.caution import cautions
-    from varsim.report.words.targets import said as told_target
-    from varsim.scenario.plan import OBJECTIVES
-    from varsim.study.plan.cell import distinct
-    from varsim.study.plan.plan import Planning
-    from varsim.units import counted
-
-    question = experiment.question
-    write_prose(
-        f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}", ITEM
-    )
-    for name, bound in question.targets.bounds.items():
-        write_prose(f"  target       {told_target(name, bound, question.loss)}", ITEM)
-    for quantity, values in zip(question.quantities, question.texts, strict=True):
-        told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
-        write_prose(f"  space        {quantity.path}: {told}", ITEM)
-    titles = [question.base.strategy(label).title for label in question.strategies]
-    write_prose(f"  strategies   {', '.join(titles)}", ITEM)
-    for said in cautions(question.base):
-        write_prose(f"  note         {said}", ITEM)
-    planning = Planning(question)
-    for note in memory(planning.too_large):
-        write_prose(f"  note         {coded(note)}", ITEM)
-    tell_hopeless([cell.case for cell in distinct(planning.cells)])
-    cells = planning.cells
-    few, most = question.first_replications, question.most_replications
-    if question.enumerated:
-        write_prose(
-            f"\n{counted(len(cells), 'cell')}, {len(distinct(cells)):,} of them different: "
-            f"{few} to {most} runs of each that may be the answer"
-        )
-    else:
-        write_prose(
-            f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
-            "chosen by what the others showed (optuna)"
-        )
-    number = gradients_of(planning.cases(MOST_COUNTED), few)
-    write_prose(told_amount(number, "plan", "at most"))
+def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> "Checked[Beginning]":
+    """What it asks for."""
+    return experiment.check()
 
 
 def _teller(planning: "Planning") -> Callable[[str, float], str]:

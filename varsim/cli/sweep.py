@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAli
 import typer
 
 from varsim.cli import options
-from varsim.cli.amount import gradients_of, refuse_absurd_cases
-from varsim.cli.amount import told as told_amount
-from varsim.cli.campaign import claim, making, opened, tell_hopeless
-from varsim.cli.console import ITEM, complain, show, write, write_prose
+from varsim.cli.amount import refuse_absurd_cases
+from varsim.cli.campaign import claim, making, opened
+from varsim.cli.console import complain, show, write
 from varsim.cli.settings import Engine, question, use_in_campaign
 
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
-    from varsim.study.experiment import SweepExperiment
+    from varsim.study.beginning import Beginning
+    from varsim.study.experiment import Checked, SweepExperiment
     from varsim.study.sweep.campaign import Books
 
 FAILED: Final = 4
@@ -210,31 +210,9 @@ def merge(
     _conclude(experiment, books, file, directory, format, plots, all_rows)
 
 
-def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
-    """Say what a sweep varies, and how many runs that takes."""
-    from varsim.report.words.memory import misfit
-    from varsim.units import counted
-
-    sweep = experiment.sweep
-    distinct = len(experiment.distinct)
-    for index, quantity in enumerate(sweep.quantities):
-        values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
-        told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
-        write_prose(f"  sweep        {quantity.path}: {told}", ITEM)
-    if misfits := [said for point in sweep.points if (said := misfit(point.scenario))]:
-        of = f"{len(misfits)} of {len(sweep.points)} points"
-        write_prose(f"  note         at {of} {misfits[0]}", ITEM)
-    tell_hopeless(experiment.distinct)
-    least, most = (
-        count * distinct for count in (sweep.first_replications, sweep.most_replications)
-    )
-    write_prose(
-        f"\n{counted(len(sweep.points), 'point')}, {counted(len(experiment.cases), 'row')}, "
-        f"{distinct} of them different: {counted(least, 'run')}, up to {most:,} for an interval "
-        f"of ± {100 * sweep.precision:g} % of the throughput"
-    )
-    cases, often = experiment.distinct, sweep.first_replications
-    write_prose(told_amount(gradients_of(cases, often), "sweep", "at most"))
+def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> "Checked[Beginning]":
+    """What it varies."""
+    return experiment.check()
 
 
 def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment":

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from varsim.cli.amount import refuse_absurd, refuse_hopeless
-from varsim.cli.amount import told as told_amount
 from varsim.cli.console import (
     ERROR,
-    ITEM,
     OUT_OF_BOUNDS,
     complain,
     show,
     write,
-    write_prose,
 )
 from varsim.cli.settings import Asking, Settings, question
 
 if TYPE_CHECKING:
-    from varsim.study.experiment import Training
+    from varsim.study.beginning import Beginning
+    from varsim.study.experiment import Checked, Training
 
 
 def run(experiment: "Training", settings: Settings) -> None:
@@ -57,34 +55,10 @@ def run(experiment: "Training", settings: Settings) -> None:
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def check(experiment: "Training", strategies: Sequence[str]) -> None:
-    """Say what a scenario is, and what a step of each strategy takes, by how it begins.
-
-    DeadlockError, after all that, if a strategy deadlocks already then.
-    """
-    from varsim.cluster.job import DeadlockError
-    from varsim.report.words.caution import bounds, cautions, guessed
-    from varsim.report.words.memory import memory
-    from varsim.report.words.scenario import beginnings, describe
-    from varsim.report.words.unsaid import of_check
-    from varsim.study.amount import gradients
-    from varsim.study.beginning import rates
-
-    scenario = experiment.scenario
-    for line in describe(scenario):
-        write_prose(line, ITEM)
-    refuse_hopeless(scenario)
-    begun = experiment.check()
-    write("\nHow a run of each begins, times only:")
-    for line in beginnings(begun):
-        write_prose(line, 4)
-    for said in (*memory(scenario, always=True), *of_check(scenario, begun), *cautions(scenario)):
-        write_prose(f"\n{said}")
-    if guessed(scenario):
-        write_prose(bounds(scenario))
-    write_prose(f"\n{told_amount(gradients(scenario, rates(begun)), 'run')}")
-    if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
-        raise DeadlockError("\n".join(stuck))
+def check(experiment: "Training", strategies: Sequence[str]) -> "Checked[Beginning]":
+    """How it begins; USAGE where no run of it would end."""
+    refuse_hopeless(experiment.scenario)
+    return experiment.check()
 
 
 def explain(experiment: "Training", asked: Asking) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from varsim.cli.console import USAGE, complain, show, write, write_prose
+from varsim.cli.console import USAGE, complain, show
 from varsim.cli.settings import Asking, Settings, question
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
-    from varsim.study.experiment import Program
+    from varsim.study.experiment import Checked, Program
+    from varsim.study.program.beginning import ProgramBeginning
 
 
 # More messages than these, somebody has to want (--yes); some ten thousand a second.
@@ -52,17 +53,10 @@ def run(experiment: "Program", settings: Settings) -> None:
     show(told, settings.format, closing, every=settings.all_rows)
 
 
-def check(experiment: "Program", strategies: Sequence[str]) -> None:
-    """Say what a scenario is, and what a step takes and sends in each mode, by how it begins."""
-    from varsim.report.words.program.scenario import beginnings, describe
-
-    scenario = experiment.scenario
-    refuse_strategies(scenario, strategies)
-    for line in describe(scenario):
-        write_prose(line, 15)
-    write("\nHow the program begins in each mode:")
-    for line in beginnings(experiment.check(), scenario.program.longest):
-        write_prose(line, 4)
+def check(experiment: "Program", strategies: Sequence[str]) -> "Checked[ProgramBeginning]":
+    """How it begins in each mode."""
+    refuse_strategies(experiment.scenario, strategies)
+    return experiment.check()
 
 
 def explain(experiment: "Program", asked: Asking) -> None:

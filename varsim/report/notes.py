@@ -7,9 +7,9 @@ A code stands for one line; `{name}` is a value of the note, written by `wording
 import math
 from typing import Final
 
-from varsim.report import notes_of_variables
+from varsim.report import notes_of_check, notes_of_variables
 from varsim.report.notes_of_variables import Line, Values
-from varsim.report.told import Note, Number, Value
+from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.report.wording import unheld, written
 
 
@@ -93,7 +93,7 @@ def _span(of: Values) -> str:
 
 
 def _beginning(of: Values) -> str:
-    updates = of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
+    updates = _to(of)
     runs = f"{of['count']} of {of['of']} replications" if of["of"] != "1" else "one replication"
     return f"From the first {updates} updates of each strategy, in {runs}."
 
@@ -191,8 +191,12 @@ def _short_rows(of: Values) -> str:
 
 
 def _interval_rows(of: Values) -> str:
-    count = of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
-    return f"± 95 % interval over {count} replications; left out below 1 %."
+    return f"± 95 % interval over {_to(of)} replications; left out below 1 %."
+
+
+def _to(of: Values) -> str:
+    """`12 to 24`, or one number."""
+    return of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
 
 
 SENTENCES: Final[dict[str, Line]] = {
@@ -248,6 +252,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "one-backup": "Waiting for all but one worker saves {saved} of that time: {gain} more steps.",
     "one-worker": "One worker only: nothing here tells of waiting for others.",
     "times-hold-waiting": "{why}",
+    **notes_of_check.SENTENCES,
 }
 
 
@@ -406,6 +411,7 @@ NOTES: Final[dict[str, Line]] = {
         "Too close by the {few} replications that both have: --replications {many} for all."
     ),
     "marks": "* best of its column; = not told from the best.",
+    **notes_of_check.NOTES,
     "hosts-missing": "Losses are those of a job that has all its hosts.",
 }
 
@@ -427,12 +433,15 @@ def plain(note: Note) -> dict[str, object]:
     return {
         "code": note.code,
         "text": unheld(line(note)),
-        **{k: _plain(v) for k, v in note.values.items()},
+        **{k: plain_value(v) for k, v in note.values.items()},
     }
 
 
-def _plain(value: Value) -> object:
+def plain_value(value: Value | Cell) -> object:
+    """A number, its unit and interval; names; shares; or text."""
     if isinstance(value, Number):
         known = {"mean": value.mean, "half": value.half}
         return {k: v for k, v in known.items() if math.isfinite(v)} | {"unit": value.unit}
+    if isinstance(value, Shares):
+        return dict(value.parts)
     return list(value) if isinstance(value, tuple) else value

@@ -10,7 +10,7 @@ from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.products.stretch import shown_workers, window
-from varsim.report.words.names import title
+from varsim.report.wording import names
 from varsim.strategies import families
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     whom = to if with_servers else "other workers"
     sent = _SENT.get((strategy.sends.what, strategy.sends.to), _SAID[Phase.WRITE])
     return {
-        "name": visible(title(result.scenario, name)),
+        "name": visible(names(result.scenario)[name]),
         "said": {
             "write": sent.format(servers=to),
             "read": _RECEIVED.format(whom=whom),

@@ -43,7 +43,7 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
         above = [part for text in detail.above for part in flow(text, room, "")]
         lines += ["", *above, *grid(detail, detail.columns, room)]
     more = _more(report, every, len(brief), len(first) + len(alike))
-    lines += [""] * bool(more and report.details and (every or report.always))
+    lines += [""] * bool(more and ((report.details and (every or report.always)) or not brief))
     lines += flow(more, room)
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 

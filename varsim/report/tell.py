@@ -62,6 +62,10 @@ def report_of(result: Any) -> Report:
             from varsim.report.products import training
 
             return training.report(result)
+        case "check":
+            from varsim.report.products import check
+
+            return check.report(result)
         case "explain":
             from varsim.report.products import why
 

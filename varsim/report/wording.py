@@ -7,6 +7,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.told import Cell, Note, Number, Shares, Value
+from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
@@ -174,6 +175,29 @@ def names(scenario: Scenario) -> dict[str, str]:
             spare = scenario.cluster_of(one).workers - one.replicas_to_aggregate
             found[one.label] = f"sync PS, {spare} backup{'s' * (spare != 1)}"
     return found
+
+
+def too_large(scenario: Scenario, label: str) -> str:
+    """What follows the name of a strategy that is known not to fit; empty of any other."""
+    found = [one.where for one in scenario.misfits(scenario.strategy(label))]
+    return f" (too large for its {found[0]})" if found else ""
+
+
+_TARGETS: Final = {
+    "throughput": ("throughput", "examples/s"),
+    "staleness_p99": ("staleness p99", "updates"),
+    "wasted": ("wasted compute", "share"),
+    "goodput": ("goodput", "share"),
+    "step_time_p99": ("step time p99", "s"),
+    "time_to_loss": ("time to loss {loss:g}", "s"),
+}
+
+
+def target(name: str, bound: float, loss: float | None) -> str:
+    """A target: `throughput at least 4,000 examples/s`."""
+    sign = "at least" if BOUNDS[name].at_least else "at most"
+    what, unit = _TARGETS[name]
+    return f"{what.format(loss=loss)} {sign} {unheld(shown(Number(bound, unit=unit)))}"
 
 
 def headline(

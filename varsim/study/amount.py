@@ -5,7 +5,7 @@ some time, at most what its workers can compute in that time, or as much as its 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from varsim.cluster.interruptions import MOST, Rules
@@ -14,6 +14,10 @@ from varsim.strategies import Strategy
 from varsim.study.simulation import rules_of
 from varsim.units import format_bytes, format_count, format_rate, format_seconds
 from varsim.values.workload import Workload
+
+# More gradients than these, somebody has to want (--yes).
+MOST_GRADIENTS: Final = 1e8
+MOST_COUNTED: Final = 60  # cases of a sweep of which gradients are counted
 
 _LARGEST: Final = 300.0  # of exponents
 _TRILLION: Final = 1e12
@@ -30,6 +34,21 @@ def gradients(scenario: Scenario, rates: Mapping[str, float] | None = None) -> f
         runs_made(scenario, one) * gradients_of_a_run(scenario, one, known.get(one.label))
         for one in scenario.strategies
     )
+
+
+def gradients_of(scenarios: Sequence[Scenario], replications: int) -> float:
+    """About how many gradients many scenarios compute; those that fail at once, none."""
+    some = spread(scenarios)
+    number = sum(gradients(one) for one in some if hopeless(one) is None)
+    return replications * number * len(scenarios) / max(1, len(some))
+
+
+def spread(scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
+    """So many of them as are counted, from the first to the last."""
+    if len(scenarios) <= MOST_COUNTED:
+        return scenarios
+    each = (len(scenarios) - 1) / (MOST_COUNTED - 1)
+    return [scenarios[round(index * each)] for index in range(MOST_COUNTED)]
 
 
 def hosts(scenario: Scenario) -> int:

@@ -2,13 +2,13 @@
 
 import json
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAlias, TypeVar
 from warnings import warn
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
@@ -17,11 +17,11 @@ from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import dump_scenario
 from varsim.strategies import meant
-from varsim.study.formatter import Checked
 from varsim.study.shown import Shown
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
+    from varsim.cluster.job import DeadlockError
     from varsim.distribute.program_run import Mode
     from varsim.scenario.plan import Question
     from varsim.scenario.sweep.space import Sweep
@@ -39,12 +39,29 @@ if TYPE_CHECKING:
     from varsim.study.variables import VariablesResult
     from varsim.study.why.account import Why
 
+T = TypeVar("T")
+
 # Called with how many runs have ended, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
 
-# What tells how they begin.
-_TELLER: Final = "varsim.report.words.scenario"
-_PROGRAM_TELLER: Final = "varsim.report.words.program.scenario"
+
+class Checked(Shown, list[T]):
+    """How each alternative of an experiment begins, times only; of a sweep or a plan nothing."""
+
+    product = "check"
+
+    def __init__(self, experiment: "AnyExperiment", begun: Iterable[T] = ()) -> None:
+        super().__init__(begun)
+        self.experiment = experiment
+
+    @property
+    def deadlock(self) -> "DeadlockError | None":
+        """Who deadlocked already at the beginning, and over what."""
+        from varsim.cluster.job import DeadlockError
+        from varsim.study.beginning import Beginning
+
+        stuck = [one.standstill for one in self if isinstance(one, Beginning) and one.standstill]
+        return DeadlockError("\n".join(one.report for one in stuck)) if stuck else None
 
 
 class Experiment(Protocol):
@@ -94,11 +111,11 @@ class Training(Changeable):
         """Simulate every strategy and replication."""
         return simulate(self.scenario, jobs, progress)
 
-    def check(self) -> "list[Beginning]":
+    def check(self) -> "Checked[Beginning]":
         """How each strategy begins, times only."""
         from varsim.study.beginning import begin
 
-        return Checked(begin(self.scenario), _TELLER)
+        return Checked(self, begin(self.scenario))
 
     def explain(self, progress: Progress | None = None) -> "Why":
         """Why each strategy is as slow as it is."""
@@ -118,12 +135,11 @@ class Program(Changeable):
         """Run the program under every mode."""
         return simulate_variables(self.scenario, jobs, progress)
 
-    def check(self) -> "list[ProgramBeginning]":
+    def check(self) -> "Checked[ProgramBeginning]":
         """How the program begins under each mode."""
         from varsim.study.program.beginning import begin_program
 
-        longest = self.scenario.program.longest
-        return Checked(begin_program(self.scenario), _PROGRAM_TELLER, longest)
+        return Checked(self, begin_program(self.scenario))
 
     def explain(
         self,
@@ -196,12 +212,9 @@ class SweepExperiment:
                 carry_out(books, store, made_by, _watched(progress), todo)
             return self.table(books)
 
-    def check(self) -> "list[tuple[int, str, Beginning]]":
-        """(point, label, how it begins, times only) of every row."""
-        from varsim.study.beginning import begin
-
-        begun = {case.key: begin(case.scenario)[0] for case in self.distinct}
-        return [(point, label, begun[case.key]) for point, label, case in self.cases]
+    def check(self) -> "Checked[Beginning]":
+        """What is varied, and how many runs that takes; nothing is begun."""
+        return Checked(self)
 
     def explain(self, progress: Progress | None = None) -> NoReturn:
         """ValueError: it is one scenario that is explained."""
@@ -223,11 +236,9 @@ class PlanExperiment:
         )
         return f"# the least {asked.objective} over\n{space}{dump_scenario(asked.base)}"
 
-    def check(self) -> "list[Beginning]":
-        """How each strategy begins in the scenario that the space lies around, times only."""
-        from varsim.study.beginning import begin
-
-        return Checked(begin(self.question.base), _TELLER)
+    def check(self) -> "Checked[Beginning]":
+        """What is asked, and how large its space is; nothing is begun."""
+        return Checked(self)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None

@@ -17,7 +17,9 @@ class Shown:
     `product`: of which command it is.
     """
 
-    product: ClassVar[Literal["run", "explain", "sweep", "plan", "tune", "variables", "story"]]
+    product: ClassVar[
+        Literal["run", "check", "explain", "sweep", "plan", "tune", "variables", "story"]
+    ]
 
     @cached_property
     def report(self) -> Any:

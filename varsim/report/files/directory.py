@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal[
-    "training", "variables", "sweep", "plan", "tune", "why", "story", "validation", "stragglers"
+    "training",
+    "variables",
+    "check",
+    "sweep",
+    "plan",
+    "tune",
+    "why",
+    "story",
+    "validation",
+    "stragglers",
 ]
 RUN: Final[tuple[Kind, ...]] = ("training", "variables")
 

@@ -27,8 +27,7 @@ from varsim.inert import visible
 from varsim.report.charts.looks import ACTIVITIES as ACTIVITIES
 from varsim.report.charts.looks import IN_VAIN as IN_VAIN
 from varsim.report.charts.looks import Look
-from varsim.report.words.memory import too_large
-from varsim.report.words.names import mention, title
+from varsim.report.wording import names, too_large
 from varsim.scenario.training import Scenario
 
 INK: Final = "#1f2328"
@@ -123,12 +122,12 @@ def named(mode: str) -> str:
 
 def marked(scenario: Scenario, strategy: str) -> str:
     """A strategy's title, and whether it is too large for the memory there is."""
-    return title(scenario, strategy) + too_large(scenario, strategy)
+    return names(scenario)[strategy] + too_large(scenario, strategy)
 
 
 def called(scenario: Scenario, strategy: str) -> str:
     """A strategy in a sentence, with the same mark."""
-    return short(mention(scenario, strategy), 32) + too_large(scenario, strategy)
+    return short(scenario.strategy(strategy).mention, 32) + too_large(scenario, strategy)
 
 
 def short(text: str, width: int = 30) -> str:

@@ -1,20 +1,39 @@
 """What misleads about a scenario, whatever is made of it: notes of all products."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
-from varsim.report.told import Note, Number
+from varsim.cluster.stop import Stop
+from varsim.report.told import Note, Number, Value
 from varsim.report.wording import names
 from varsim.scenario.fitting import MemoryLimits, Misfit
 from varsim.scenario.training import Scenario
 from varsim.study import tails
+from varsim.study.unsaid import (
+    optimizer_gains,
+    optimizer_time,
+    overlap_gains,
+    pushed_late,
+    sigma_gains,
+)
+from varsim.study.work import Done
+from varsim.units import counted, format_bytes, format_seconds
 from varsim.values import presets
 from varsim.values.distribution import Weibull
+
+if TYPE_CHECKING:
+    from varsim.study.plan.cell import Cell
 
 # Gradients of so many updates that are in vain at first are told of.
 _MANY_UPDATES: Final = 10
 _AS_NEW: Final = 0.05  # by which more or fewer failures are told
 _LONG_LIFE: Final = 200.0  # times the mean; over a longer time that is not worked out
+_MATTERS: Final = 0.02  # more throughput that is worth a word, or time that pushes take
+_MUCH: Final = 0.05  # less throughput that is worth one
+# With fewer reads of replicas that go on alone, what they take is not known.
+_FEW_READS: Final = 2
 
 
 def of_scenario(scenario: Scenario) -> Iterator[Note]:
@@ -142,3 +161,93 @@ def new_at_first(scenario: Scenario) -> Iterator[Note]:
         if abs(times - 1) > _AS_NEW:
             about = {"times": Number(times), "lasts": Number(lasts, unit="days")}
             yield Note("new-at-first", {"domain": one.domain, **about})
+
+
+def unsaid(scenario: Scenario, sent: Mapping[str, float]) -> Iterator[Note]:
+    """What the scenario leaves out and would matter: overlap, spread, the optimizer.
+
+    `sent`: the share of time in which workers of each strategy push gradients.
+    """
+    named = names(scenario)
+    overlapping = {one.updates_copies for one in scenario.strategies if one.overlaps}
+    gains = {} if True in overlapping else overlap_gains(scenario)
+    best = max(gains, key=gains.__getitem__, default=None)
+    if best is not None and gains[best] > 1 + _MATTERS:
+        yield Note("overlap", {"who": named[best], "times": Number(gains[best])})
+    late = [] if False in overlapping else [one.label for one in pushed_late(scenario)]
+    late = [label for label in late if sent[label] > _MATTERS]
+    if late:
+        share = Number(max(sent[label] for label in late), unit="share")
+        yield Note("pushed-late", {"who": tuple(named[label] for label in late), "share": share})
+    for sigma, slower in list(sigma_gains(scenario).items())[-1:]:
+        yield from _slower("shared-device", slower, named, sigma=f"{sigma:g}")
+    time = Number(optimizer_time(scenario), unit="s")
+    yield from _slower("optimizer-time", optimizer_gains(scenario), named, time=time)
+
+
+def _slower(
+    code: str, gains: Mapping[str, float], named: Mapping[str, str], **more: Value
+) -> Iterator[Note]:
+    """That throughput is lower, with whom most."""
+    worst = min(gains, key=gains.__getitem__, default=None)
+    if worst is not None and gains[worst] < 1 - _MUCH:
+        less = Number(1 - gains[worst], unit="part")
+        yield Note(code, {"who": named[worst], "share": less, **more})
+
+
+def memory_of_cells(cells: "Sequence[Cell]") -> Iterator[Note]:
+    """Which cells are not run as they do not fit into memory, by strategy."""
+    counts = Counter(names(cell.point.scenario)[cell.label] for cell in cells)
+    if counts:
+        (misfit, *_) = cells[0].point.scenario.misfits(cells[0].strategy)
+        sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
+        who = tuple(f"{count:,} of {name}" for name, count in counts.items())
+        yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})
+
+
+def memory_counted(scenario: Scenario) -> Iterator[Note]:
+    """What is not counted of the memory that is told of, and which size a device has."""
+    every = [scenario.memory_of(one) for one in scenario.strategies]
+    limits, sizes = scenario.memory, scenario.memory.sizes(scenario.cluster)
+    missing = ["activations"] * (limits.activations is None)
+    missing += ["optimizer state"] * any(kept.optimizer is None for kept in every)
+    asked = limits != MemoryLimits() or any(one.shards for one in scenario.strategies)
+    if missing and asked:
+        yield Note("memory-parts", {"missing": tuple(missing)})
+    if sizes and any(min(sizes) < kept.total <= max(sizes) for kept in every):
+        yield Note("memory-sizes", {"sizes": tuple(map(format_bytes, sorted(sizes)))})
+
+
+def equal_examples(scenario: Scenario) -> Iterator[Note]:
+    """That runs are compared over equal examples, if `global_steps` means that here."""
+    steps, most = scenario.stop.global_steps, scenario.largest_update
+    if steps is None or most is None or not scenario.stop.equal_examples:
+        return
+    largest = min(
+        (
+            one
+            for one in scenario.strategies
+            if one.gradients_per_update(scenario.cluster_of(one)) == most
+        ),
+        key=lambda one: one.round.varies,
+    )
+    examples = Number(steps * most * scenario.workload.batch_size)
+    about = {"updates": counted(steps, "update"), "who": names(scenario)[largest.label]}
+    yield Note("equal-examples", {"examples": examples, **about})
+
+
+def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
+    """What makes short runs long enough: the limits that ended them, in proportion."""
+    more = 1.2 * max(one.needed / one.gradients if one.gradients else math.inf for one in short)
+    if math.isinf(more):
+        return "; raise the limits in stop"
+    typed = []
+    if "time" in rules and stop.time is not None:
+        typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
+    if {"global_steps", "examples"} & set(rules) and stop.global_steps is not None:
+        typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
+    elif "examples" in rules and stop.examples is not None:
+        typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
+    said = f"; for longer runs: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+    few = any(one.gradients < _FEW_READS * one.period for one in short if one.period > 1)
+    return f"{said}, or more: reads take time, and there were hardly any" if said and few else said

@@ -1,16 +1,17 @@
 """What is told of jobs whose hosts fail at random: columns, the sentence on their time, notes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import members
 from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.told import Column, Note, Number, Value
-from varsim.report.words.failures import optimum
+from varsim.report.wording import listed, names
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN, PARTS, TO_TARGET
 from varsim.study.lives import round_of
+from varsim.study.saving import optimal_interval
 from varsim.study.statistics import Estimate, interval
 from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
@@ -93,6 +94,22 @@ def notes(result: "Result", named: dict[str, str]) -> Iterator[Note]:
         few = min(int(result.trace(one.label).global_step) for one in drawn)
         who = tuple(named[one.label] for one in drawn)
         yield Note("approximate-life", {"who": who, "count": few})
+
+
+def optimum(scenario: Scenario, rounds: Mapping[str, float]) -> str:
+    """How long an optimal interval is, and for whom where that is not the same.
+
+    `rounds`: how long they are (s), of strategies by their labels that are saved after whole ones;
+    of others as if they were saved at any moment.
+    """
+    named, found = names(scenario), dict[str, list[str]]()
+    for one in scenario.strategies:
+        seconds = optimal_interval(scenario, one, rounds.get(one.label, 0.0))
+        if not math.isnan(seconds):
+            found.setdefault(format_seconds(seconds), []).append(named[one.label])
+    if len(found) < 2:
+        return "".join(found)
+    return ", ".join(f"{each} for {listed(whose)}" for each, whose in found.items())
 
 
 def _in_vain(result: "Result", failures: RandomFailures, named: dict[str, str]) -> Iterator[Note]:

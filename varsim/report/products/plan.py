@@ -1,26 +1,30 @@
 """What a plan tells: the cheapest that meets the targets, what is in its way, the best of each."""
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.recovery import in_run
 from varsim.report.products import cautions
-from varsim.report.products.plan_cells import amount, name_of, of_target, speed_named, table
+from varsim.report.products.plan_cells import (
+    SHARES,
+    amount,
+    name_of,
+    of_target,
+    speed_named,
+    table,
+)
 from varsim.report.products.plan_cells import verdict as verdict_of
 from varsim.report.products.plan_facts import SCENARIO, data, document, provenance_of
 from varsim.report.products.points import scatter
 from varsim.report.products.remarks import rate
 from varsim.report.told import Chart, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import busy, most_time, names, resource
-from varsim.report.words.targets import SHARES, said
-from varsim.report.words.work import longer
+from varsim.report.wording import target as said
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.together import replays_in_queues
-from varsim.study.plan.cell import Cell
 from varsim.study.plan.findings import closest, shown, trade, unpriced
 from varsim.study.plan.standing import Standing, margin
 from varsim.study.targets import Judgement
@@ -215,7 +219,7 @@ def _notes(plan: "Plan") -> Iterator[Note]:
     if lucky:
         yield Note("by-luck", {"who": lucky})
     yield from _uncertain(plan)
-    yield from memory(plan.too_large)
+    yield from cautions.memory_of_cells(plan.too_large)
     for note in cautions.of_scenario(asked):
         if note.code == "memory":
             yield note._replace(code="memory-marked")
@@ -255,7 +259,7 @@ def _uncertain(plan: "Plan") -> Iterator[Note]:
         if not varied:
             timed = {stop.time is not None and one.done.time >= stop.time for one in short}
             rules = {rule for one in timed for rule in (["time"] if one else _COUNTED)}
-            more = longer(stop, rules, [one.done for one in short])
+            more = cautions.longer(stop, rules, [one.done for one in short])
         of: dict[str, Value] = {"count": len(short), "of": len(fine), "more": more}
         dropped = sum(one.verdict == "short" for one in short)
         of |= {"fewest": Number(fewest.done.gradients), "dropped": dropped}
@@ -271,16 +275,6 @@ def _uncertain(plan: "Plan") -> Iterator[Note]:
 
 
 _COUNTED: Final = ("global_steps", "examples")
-
-
-def memory(cells: Sequence[Cell]) -> Iterator[Note]:
-    """Which cells are not run as they do not fit into memory, by strategy."""
-    counts = Counter(names(cell.point.scenario)[cell.label] for cell in cells)
-    if counts:
-        (misfit, *_) = cells[0].point.scenario.misfits(cells[0].strategy)
-        sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
-        who = tuple(f"{count:,} of {name}" for name, count in counts.items())
-        yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})
 
 
 def _tails(plan: "Plan") -> Iterator[Note]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.report.told import Cell, Column, Number, Table
 from varsim.report.wording import names, shown, unheld
-from varsim.report.words.targets import SHARES
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from varsim.study.plan.plan import Plan
     from varsim.study.plan.search import Found
 
+SHARES: Final = ("goodput", "wasted")  # apart by points, not by a share of a share
 _UNITS: Final = {"time_to_target": "s", "step_time": "s", "wasted": "share", "staleness": "updates"}
 _MACHINES: Final = {"workers": "worker", "parameter_servers": "server"}
 _OF_TARGETS: Final = {

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.report.products import cautions, failures
 from varsim.report.told import Note, Number, Value
-from varsim.report.words.scenario import equal_examples
-from varsim.report.words.targets import said as target_said
-from varsim.report.words.work import longer
+from varsim.report.wording import target as target_said
 from varsim.scenario.targets import counted
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
@@ -134,7 +132,7 @@ class Remarks:
         if short:
             fewest = min(one.gradients for one in short.values())
             rules = {run.stopped_by for run in self.result.traces}
-            more = longer(self.scenario.stop, rules, list(short.values()))
+            more = cautions.longer(self.scenario.stop, rules, list(short.values()))
             who = self._who(list(short))
             yield Note("short-run", {"who": who, "count": Number(fewest), "more": more})
 
@@ -280,7 +278,7 @@ class Remarks:
 
     def _ends(self) -> Iterator[Note]:
         """That runs were ended by different rules."""
-        same = {"global_steps": "examples"} if equal_examples(self.scenario) else {}
+        same = {"global_steps": "examples"} if any(cautions.equal_examples(self.scenario)) else {}
         rules = Counter(same.get(run.stopped_by, run.stopped_by) for run in self.result.traces)
         if len(rules) > 1:
             reasons = tuple(f"{rule} ({count} runs)" for rule, count in sorted(rules.items()))

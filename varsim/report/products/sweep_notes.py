@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from varsim.report.products import cautions
 from varsim.report.told import Note, Number, Value
-from varsim.report.words.targets import said as target_said
-from varsim.report.words.work import longer
+from varsim.report.wording import target as target_said
 from varsim.scenario.targets import counted
 from varsim.study.goodput import KEPT
 from varsim.study.sweep.table import Row, Table, short_names
@@ -73,7 +72,7 @@ def _short(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
         stop = table.sweep.points[0].scenario.stop
         timed = stop.time is not None and any(row.done.time >= stop.time for row in short)
         rules = {"time"} if timed else {"global_steps", "examples"}
-        more = longer(stop, rules, [row.done for row in short])
+        more = cautions.longer(stop, rules, [row.done for row in short])
     out = sum(row.done.too_short for row in short)
     of: dict[str, Value] = {
         "who": f"{named[fewest.strategy]} at {table.told(fewest)}",

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.products import failures
+from varsim.report.products.cautions import longer
 from varsim.report.products.details import FILES, OF_FAILURES, OF_SENDS, charts, details
 from varsim.report.products.facts import document
 from varsim.report.products.pictures import pictures
@@ -23,8 +24,7 @@ from varsim.report.told import (
     Value,
 )
 from varsim.report.wording import headline, names, shown
-from varsim.report.words.targets import said as target_said
-from varsim.report.words.work import longer
+from varsim.report.wording import target as target_said
 from varsim.study import measure
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import KEPT

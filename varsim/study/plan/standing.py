@@ -27,7 +27,7 @@ class Standing(NamedTuple):
     **feasible**: every target is met with 95 % certainty (one-sided Student t). **infeasible**: one
     is missed with as much certainty, or the number does not exist. **open** otherwise: more runs
     may decide; after the last that are allowed it is no cell to rely on. **short**: its runs are
-    too short to say anything (see `varsim.report.words.work`), and more of them would not help.
+    too short to say anything, and more of them would not help.
     """
 
     cell: Cell
