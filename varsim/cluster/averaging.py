@@ -11,8 +11,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
-from varsim.cluster.members import MemberReplicas
-from varsim.cluster.quorum import Quorum
+from varsim.cluster.quorum import MemberReplicas, Quorum
 from varsim.cluster.replicas import OutsideRead
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient, Value

@@ -11,8 +11,7 @@ from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
-from varsim.cluster.members import MemberReplicas
-from varsim.cluster.quorum import Quorum
+from varsim.cluster.quorum import MemberReplicas, Quorum
 from varsim.cluster.replicas import full_slots
 from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.worker import Worker

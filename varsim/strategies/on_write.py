@@ -6,18 +6,17 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster import buckets
-from varsim.cluster.accumulation import Accumulation, DropCompute
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import AllReduce, GradientExchange
+from varsim.cluster.exchange import Accumulation, AllReduce, DropCompute, GradientExchange
 from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep
 from varsim.cluster.memory import Memory, replica_memory
-from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
+from varsim.cluster.quorum import PresentAllReduce, PresentReplicas
 from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units

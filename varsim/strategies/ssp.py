@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import NonNegativeInt, model_validator
 
-from varsim.cluster.cache import ParameterCache
+from varsim.cluster.buffer import ParameterCache
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.description import Cluster
