@@ -1,11 +1,11 @@
-"""Which events may happen, and in which order."""
+"""Which events may happen, in which order, and that those after the end of a run are not met."""
 
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.building import kill, restart, scenario
+from tests.building import assert_same, kill, restart, run, scenario
 from varsim.cluster.events import ProcessEvent, check_events
 
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2}
@@ -76,3 +76,15 @@ def test_the_chief_is_worker_0() -> None:
     assert (event.rank, str(event)) == (0, "the chief is restarted at 1.5 s")
     other = ProcessEvent.model_validate({"at": "250 ms", "kill": {"worker": 3}})
     assert (other.rank, str(other)) == (3, "worker 3 is killed at 0.25 s")
+
+
+@pytest.mark.parametrize("more", [{}, {"on_death": "continue_with_fewer"}])
+def test_who_dies_after_the_end_of_a_run_has_no_part_in_it(more: dict[str, Any]) -> None:
+    """Not in its times, and all-reduces need no messages."""
+    late = kill(1000.0, 1), restart(1001.0, 1)
+    calm, disturbed = (
+        run({"kind": "on_write", **own}, cluster={"workers": 8}, events=events)
+        for own, events in (({}, ()), (more, late))
+    )
+    assert_same(calm, disturbed, but=("heap_events",))
+    assert disturbed.heap_events < 2 * calm.heap_events + 10

@@ -92,8 +92,9 @@ class Collective:
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
-    comes back, all is sent message by message, as others send over the same links then; but until
-    somebody dies the recurrence says who goes on when, in the order in which it does otherwise.
+    comes back before the end of the run (`Failures.disturbs`), all is sent message by message, as
+    others send over the same links then; but until somebody dies the recurrence says who goes on
+    when, in the order in which it does otherwise.
 
     Where others are to go on without a dead member (`may_fail`), it is carried to its end if
     anybody has the result when one dies, and else stands still until those who wait are `release`d.
@@ -131,9 +132,7 @@ class Collective:
         shared = needs_messages(job.cluster.network, plan)
         self._foreseen = by_message is None and not shared
         if by_message is None:
-            failures = job.failures
-            by_message = shared or failures.restarts
-            by_message |= may_fail and failures.expected
+            by_message = shared or job.failures.disturbs(may_fail=may_fail)
         self._by_message = by_message
         self._recurrence = Recurrence(plan)
         if self._by_message:

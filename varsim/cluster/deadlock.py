@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from varsim.cluster.failures import Failures
-from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 
 # What would free a run, in words, given the ranks of the workers that are dead.
@@ -67,7 +66,7 @@ def _causes(failures: Failures) -> list[str]:
     deaths: dict[tuple[int, str, bool], list[int]] = {}
     for rank, end in sorted(failures.exits.items()):
         if end.killed:
-            at_peace = end.doing.startswith(f"waiting for {TokenQueue.what}") and not end.roles
+            at_peace = end.for_token and not end.roles
             deaths.setdefault((end.time, end.doing, at_peace), []).append(rank)
     lines = {}
     for (time, doing, at_peace), ranks in sorted(deaths.items()):

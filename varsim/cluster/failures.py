@@ -15,6 +15,7 @@ from varsim.cluster.clock import Activity, Clock, Ended, Killed, Process, Stoppe
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.trace import Phase
+from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
@@ -26,6 +27,11 @@ class Exit(NamedTuple):
     killed: bool  # or stopped in good order
     doing: str
     roles: tuple[str, ...]  # what it was besides a replica
+    for_token: bool  # it waited for one, which others get now
+
+
+class TooCalmError(Exception):
+    """Somebody dies in a run that counted on it that nobody does."""
 
 
 class WorkerProcess:
@@ -44,7 +50,8 @@ class Failures:
     `network`: what a worker waits for whose messages are on the links. `detection`: so long (ns)
     after a death those who go on without a worker know of it. `random`: some strike at random.
     Then it is noted when workers have `met`, by which what one has learnt outlives it, and when
-    what one has done since was `thrown_away`: its rank, and when (ns).
+    what one has done since was `thrown_away`: its rank, and when (ns). `calm`: collectives may
+    count on it that nobody dies, and the run is in vain (`TooCalmError`) if then somebody does.
     """
 
     detection: int = 0
@@ -58,12 +65,14 @@ class Failures:
         events: Sequence[ProcessEvent],
         *,
         random: bool = False,
+        calm: bool = False,
     ) -> None:
         self._clock, self._workers, self._network, self._ledger = clock, workers, network, ledger
         self._processes: dict[int, list[WorkerProcess]] = {}
         self.exits: dict[int, Exit] = {}  # by rank
-        self.expected = random or bool(events)  # somebody will die
-        self.restarts = random or any(event.restart is not None for event in events)
+        self._expected = random or bool(events)  # somebody will die
+        self._restarts = random or any(event.restart is not None for event in events)
+        self._calm, self._counted_on = calm, False
         self.random = random
         self.meets = False  # workers learn by themselves, and meet from time to time
         self.met: list[tuple[int, int]] = []
@@ -89,6 +98,12 @@ class Failures:
         self._processes.setdefault(worker.rank, []).append(one)
         if self.running(worker.rank):
             self._set_off(worker, one)
+
+    def disturbs(self, *, may_fail: bool) -> bool:
+        """Whether a collective has to reckon with deaths and returns; see Collective."""
+        found = self._restarts or (may_fail and self._expected)
+        self._counted_on |= found and self._calm
+        return found and not self._calm
 
     def tell(self, function: Callable[[Sequence[int]], None]) -> None:
         """Call a function with the ranks of workers that end at once, when all of them have."""
@@ -189,8 +204,10 @@ class Failures:
             self._note(worker, killed=False, doing="at the end of its work")
 
     def _end(self, worker: Worker, how: Ended) -> None:
+        if self._counted_on:
+            raise TooCalmError
         self.died = True
-        doing = self._doing(worker)
+        doing, for_token = self._doing(worker), isinstance(worker.waits_for, TokenQueue)
         gradient = self._break_off(worker)
         worker.goes_down()
         if gradient is not None and gradient.unsent:
@@ -202,12 +219,12 @@ class Failures:
         for one in self._processes[worker.rank]:
             if one.process.is_alive:
                 self._clock.end(one.process, how)
-        self._note(worker, killed=isinstance(how, Killed), doing=doing)
+        self._note(worker, killed=isinstance(how, Killed), doing=doing, for_token=for_token)
         self._untold.append(worker.rank)
 
-    def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
+    def _note(self, worker: Worker, *, killed: bool, doing: str, for_token: bool = False) -> None:
         roles = tuple(one.role for one in self._processes[worker.rank] if one.role)
-        self.exits[worker.rank] = Exit(self._clock.time, killed, doing, roles)
+        self.exits[worker.rank] = Exit(self._clock.time, killed, doing, roles, for_token)
 
     def _break_off(self, worker: Worker) -> Gradient | None:
         """Take back what is recorded of a worker's time to come.

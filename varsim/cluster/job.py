@@ -47,7 +47,8 @@ class TooLongError(Exception):
 class Job:
     """One run; strategies start their processes in it and it keeps the books.
 
-    `events` end processes and let them begin again, and so do random failures, by `rules`.
+    `events` end processes and let them begin again, and so do random failures, by `rules`; `calm`:
+    see Failures.
     `target_loss`: when it is reached is to be found out, besides that of the stop rule. `lazy` and
     `record` exist for measurements of the simulator itself: no result depends on `lazy`, and
     without `record` a run leaves no spans.
@@ -64,6 +65,7 @@ class Job:
         workers: int | None = None,
         events: Sequence[ProcessEvent] = (),
         rules: Rules | None = None,
+        calm: bool = False,
         target_loss: float | None = None,
         lazy: bool = True,
         record: bool = True,
@@ -102,7 +104,7 @@ class Job:
         if events or rules:
             self.allow_breaking_off()
         known = self.clock, self.workers, self.network, self.ledger, events
-        self.failures = Failures(*known, random=rules is not None)
+        self.failures = Failures(*known, random=rules is not None, calm=calm)
         self.saver: Saver | None = None
         self._start: Callable[[], None] = lambda: None
         self._interruptions = None if rules is None else self._struck_by(rules)

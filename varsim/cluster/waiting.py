@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import ClassVar
 
 from simpy.events import Event
 
@@ -103,8 +102,6 @@ class TokenQueue:
     on the heap. Tokens nobody waits for are counted, not kept one by one.
     """
 
-    what: ClassVar[str] = "a token"
-
     def __init__(self, clock: Clock, recorder: Recorder) -> None:
         self._clock = clock
         self._recorder = recorder
@@ -161,7 +158,7 @@ class TokenQueue:
         return len(self._given) + sum(copies for _, copies in self._inside)
 
     def __str__(self) -> str:
-        return f"{self.what} (queue empty, {len(self._line)} waiting)"
+        return f"a token (queue empty, {len(self._line)} waiting)"
 
     def _wake(self) -> None:
         if not self._event.triggered:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
+from varsim.cluster.failures import TooCalmError
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.mortality import restores
@@ -199,10 +200,10 @@ def _made(run: Run) -> Trace:
 
 @uncollected()
 def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trace:
-    job, strategy = started(run, lazy=lazy, record=record)
-    if events is not None:
-        job.end_after(events)
-    trace = job.run(strategy.label)
+    try:  # often nobody dies before the end: then all-reduces need no messages
+        job, trace = _carried_out(run, events, lazy, record, calm=True)
+    except TooCalmError:
+        job, trace = _carried_out(run, events, lazy, record, calm=False)
     if job.sends_on and events is None:
         again, _ = started(run, lazy=lazy, record=False)
         links, sent = again.carried_by(trace.end)
@@ -210,7 +211,18 @@ def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trac
     return trace
 
 
-def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
+def _carried_out(
+    run: Run, events: int | None, lazy: bool, record: bool, *, calm: bool
+) -> tuple[Job, Trace]:
+    job, strategy = started(run, lazy=lazy, record=record, calm=calm)
+    if events is not None:
+        job.end_after(events)
+    return job, job.run(strategy.label)
+
+
+def started(
+    run: Run, *, lazy: bool = True, record: bool = True, calm: bool = False
+) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
     strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
@@ -227,6 +239,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
+        calm=calm,
     )
     if strategy.sends.what == "gradients":
         job.round_gradients()

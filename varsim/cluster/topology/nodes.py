@@ -142,6 +142,7 @@ class NodeRouting(Routing):
         self._position: dict[Place, int] = {}  # in its node
         self._servers: set[Place] = set()  # on machines of their own
         self._made: dict[tuple[str, str], tuple[Link, Link]] = {}
+        self._inside: set[Link] = set()  # nodes
 
     def worker(self, rank: int) -> Place:
         size = self._nodes.workers_per_node
@@ -179,7 +180,7 @@ class NodeRouting(Routing):
         return super().sooner(route, protocol)
 
     def _limited(self, route: Route) -> bool:
-        return not route[0].name.startswith("inside")
+        return route[0] not in self._inside
 
     def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
         cards = dict[int, set[int]]()
@@ -237,12 +238,10 @@ class NodeRouting(Routing):
     def _own(self, place: Place) -> tuple[Link, Link]:
         """The links, up and down, of a place inside its node."""
         inside = self._nodes.inside
-        return self._pair(
-            f"inside {place.name}",
-            f"inside node {place.machine}",
-            inside.worker_rate,
-            inside.delay,
-        )
+        name, switch = f"inside {place.name}", f"inside node {place.machine}"
+        links = self._pair(name, switch, inside.worker_rate, inside.delay)
+        self._inside.update(links)
+        return links
 
     def _bus(self, machine: int) -> Route:
         inside = self._nodes.inside
@@ -250,6 +249,7 @@ class NodeRouting(Routing):
         if (name, "") not in self._made:
             link = self._link(name, inside.worker_rate, round(inside.delay * 1e9))
             self._made[name, ""] = (link, link)
+            self._inside.add(link)
         return self._made[name, ""][:1]
 
     def _pair(
