@@ -72,7 +72,9 @@ class TestRun:
         assert load_scenario(report / "scenario.yaml") == load_scenario(count)
         text = (report / "scenario.yaml").read_text()
         assert text.startswith("# What does it cost to count?\nkind: variables\n")
-        assert "What does it cost to count?" in (report / "report.html").read_text()
+        page = (report / "report.html").read_text()
+        assert "What does it cost to count?" in page
+        assert page.count('<img src="data:image/png;base64,') == 1, "the step"
 
     def test_without_a_variation_there_is_no_crossover(self, count: Path, run: Run) -> None:
         result = run("run", count, "--set", "vary=null", "--out", "there")

@@ -178,7 +178,7 @@ def column(table: Table, key: str) -> list[float | str]:
 
 
 def last_seen(result: VariablesResult) -> Table:
-    found: Table = next(one for one in result.report.details if one.corner == "read last")
+    found: Table = next(one for one in result.report.details if one.corner.startswith("Read last"))
     return found
 
 

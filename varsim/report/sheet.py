@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -45,8 +46,8 @@ class Drawn(NamedTuple):
     content: "Markup"
 
 
-def page(report: Report, files: Mapping[str, str]) -> str:
-    """The report as HTML; `files` lie beside the page."""
+def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] = {}) -> str:
+    """The report as HTML; `files` lie beside the page; `pictures`: URIs by their headings."""
     columns, alike = report.table.brief()
     split = [one for one in report.table.columns if isinstance(one.cells[0], Shares)]
     at = 2 if len(columns) > 1 else 1
@@ -70,6 +71,7 @@ def page(report: Report, files: Mapping[str, str]) -> str:
         "folded": _folded([*folded, *report.appendix]),
         "played": None if report.played is None else json_text(_opened(report)),
         "files": files,
+        "pictures": pictures,
         "provenance_names": PROVENANCE,
         **_looks(report),
     }
@@ -94,8 +96,17 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
         for name, about in report.files.items()
         if any((place / name).exists() for place in places)
     }
-    text = page(report, there)
+    text = page(report, there, dict(_pictures(report, directory)))
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _pictures(report: Report, directory: Path) -> Iterator[tuple[str, str]]:
+    """The pictures that stand in the page, as their files say: it loads none."""
+    kinds = {".png": "image/png", ".svg": "image/svg+xml"}
+    for name, heading in report.embedded.items():
+        for end, kind in kinds.items():
+            if (path := directory / f"{name}{end}").exists():
+                yield heading, f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
 
 
 def _looks(report: Report) -> dict[str, Any]:

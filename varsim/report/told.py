@@ -200,7 +200,7 @@ class Report:
     columns, by what they are about; `facts`: makes all of it as plain data; `plots`: its pictures
     as files, each with what it is drawn of; `always`: so many details are shown without --all, too;
     `appendix`: tables that only a page has room for; `pictures`: makes the charts that are drawn as
-    files besides.
+    files besides; `embedded`: those of them that stand in the page, each with its heading.
     """
 
     kind: Kind
@@ -213,6 +213,7 @@ class Report:
     setting: Mapping[str, Value] = field(default_factory=dict)
     charts: tuple[Chart, ...] = ()
     pictures: Callable[[], tuple[Chart, ...]] = tuple
+    embedded: Mapping[str, str] = field(default_factory=dict)
     details: tuple[Table, ...] = ()
     appendix: tuple[Table, ...] = ()
     always: int = 0

@@ -20,6 +20,7 @@ from varsim.distribute.program import (
 from varsim.distribute.program_run import MOST_COPIES
 from varsim.report.notes import plain
 from varsim.report.products.story_rows import (
+    DOES,
     Look,
     looks,
     sending,
@@ -42,12 +43,9 @@ _WIDE: Final = 18  # copies that take more have a line of their own
 _UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 _COLUMNS: Final = ("mode", "step", "begin_s", "end_s", "who", "what", "sent", "copies")
 _DOES: Final = {
+    **DOES,
     "compute": "compute",
-    "assign": "set {variable} to {value}",
-    "assign_add": "add {value} to {variable}",
-    "assign_sub": "subtract {value} from {variable}",
-    "moving_average": "move {variable} {share} of the way to {value}",
-    "read": "read {variable}",
+    "read": "read {to}",
     "save": "save a checkpoint",
     "restore": "restore it",
 }
@@ -190,7 +188,7 @@ def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> 
 
 def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
     look, names = some[0], listed([one.name for one in some])
-    whole = any(one.description.whole_numbers for one in some)
+    whole = any(one.whole for one in some)
     if look.home == "none":
         yield (
             f"One copy of {names} is on ps {look.server}. All write and read it over the network, "
@@ -291,8 +289,8 @@ def _variable(one: VariableDescription) -> str:
 def _does(action: Action, steps: int) -> str:
     """What an action is, and how often."""
     blanks = {
-        "variable": action.variable if isinstance(action, OnVariable) else "",
-        "value": _given(action.value) if isinstance(action, Writing) else "",
+        "to": action.variable if isinstance(action, OnVariable) else "",
+        "given": _given(action.value) if isinstance(action, Writing) else "",
         "share": share_of(action),
     }
     often = [f"{action.times} times"] if action.times > 1 else []

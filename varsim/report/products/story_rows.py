@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from varsim.cluster.execution import Sent
-from varsim.distribute.program import MovingAverage, NormalElements, VariableDescription, Writing
+from varsim.distribute.program import MovingAverage, NormalElements, Writing
 from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.products.values import beside, flat, number, shortened, text
 from varsim.report.told import Number
@@ -21,9 +21,8 @@ _MOST_ROUTES: Final = 4
 _MOST_TERMS: Final = 8  # of a sum that is written out
 _LONGEST_NAME: Final = 12
 
-# What is done to copies; a moving average moves by a share.
-_DOES: Final = {
-    "read": "read {given} from {to}",
+# What is done to a variable or to copies of it; a moving average moves by a share.
+DOES: Final = {
     "assign": "set {to} to {given}",
     "assign_add": "add {given} to {to}",
     "assign_sub": "subtract {given} from {to}",
@@ -42,29 +41,18 @@ class Look(NamedTuple):
     """A variable under one mode.
 
     `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
-    or none (one copy, on `server`). `left_out`: the last replica has no part in a reduction.
+    or none (one copy, on `server`). `merged`: writes of several replicas are brought together.
+    `left_out`: the last replica has no part in a reduction. `whole`: it holds whole numbers.
     """
 
-    description: VariableDescription
+    name: str
+    aggregation: str
+    whole: bool
     home: Mode
     replicas: int
     server: int
+    merged: bool
     left_out: bool
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.description.name
-
-    @property
-    def aggregation(self) -> str:
-        """As it was described."""
-        return self.description.aggregation
-
-    @property
-    def merged(self) -> bool:
-        """Whether writes of several replicas are brought together."""
-        return self.replicas > 1 and merges(self.description, self.home)
 
     @property
     def place(self) -> str:
@@ -75,20 +63,16 @@ class Look(NamedTuple):
 def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, Look]:
     """All variables of a scenario, by name; servers take them in turn."""
     workers, servers = scenario.cluster.workers, scenario.cluster.parameter_servers
-    odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1 and workers > 1
-    return {
-        one.name: Look(
-            one,
-            one.synchronization or mode,
-            workers,
-            index % servers,
-            odd
-            and merges(one, mode)
-            and one.aggregation != "only_first_replica"
-            and one.dtype != "int32",  # which is always reduced to one device
-        )
-        for index, one in enumerate(scenario.variables)
-    }
+    odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1
+    found = {}
+    for index, one in enumerate(scenario.variables):
+        merged = workers > 1 and merges(one, mode)
+        # An int32 is always reduced to one device.
+        left_out = odd and merged and one.dtype != "int32"
+        left_out = left_out and one.aggregation != "only_first_replica"
+        own = (one.name, one.aggregation, one.whole_numbers, one.synchronization or mode)
+        found[one.name] = Look(*own, workers, index % servers, merged, left_out)
+    return found
 
 
 def who(row: Row, replicas: int) -> str:
@@ -131,8 +115,9 @@ def sentence(row: Row, there: Mapping[str, Look]) -> str:
 
 def _do(row: Row, to: str) -> str:
     given = beside(_values(row)).removesuffix(" each")
+    said = DOES.get(_kind(row), "read {given} from {to}")
     blanks = {"to": to, "given": given, "share": share_of(row.action)}
-    return _verb(_DOES[_kind(row)].format(**blanks), len(row.actors) > 1)
+    return _verb(said.format(**blanks), len(row.actors) > 1)
 
 
 def _verb(said: str, many: bool) -> str:
@@ -188,7 +173,7 @@ def _reduced(row: Row, look: Look, parts: Sequence[ValueSummary], count: int) ->
     kind, old, new = _kind(row), row.old[0], row.copies[0]
     if kind == "assign":
         return new
-    if look.description.whole_numbers and kind != "moving_average":
+    if look.whole and kind != "moving_average":
         sign = -1 if kind == "assign_sub" else 1
         first = tuple(sign * (b - a) for a, b in zip(old.first, new.first, strict=True))
         return ValueSummary(new.shape, first, sign * (new.mean - old.mean))

@@ -65,6 +65,7 @@ def report(result: "VariablesResult") -> Report:
         },
         charts=tuple(_charts(result)),
         pictures=lambda: (program_step.chart(result),),
+        embedded={"step": "What happens in a step"},
         details=(*over, shown, *more, links(result.carried, {mode: mode for mode in result.modes})),
         always=len(over) + 1,
         source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
@@ -228,7 +229,7 @@ def seen(result: "VariablesResult", most: int = 0) -> Table:
             for name, cells in columns.items()
             if set(cells) != {"-"}
         ),
-        corner="read last" + " (every variable)" * (not most),
+        corner=f"{'Read last' if most else 'All that was read last'}: variable, mode",
     )
 
 
@@ -242,7 +243,9 @@ def over_ratios(result: "VariablesResult", most: int = MOST_RATIOS) -> Table:
         return tuple(Number.of(result.estimate(mode, _TIME, ratio), "s") for ratio in chosen)
 
     columns = tuple(Column(mode, mode, cells(mode)) for mode in result.modes)
-    return Table(tuple(f"{ratio:g}" for ratio in chosen), columns, corner="reads per write")
+    return Table(
+        tuple(f"{ratio:g}" for ratio in chosen), columns, corner="Time per step: reads per write"
+    )
 
 
 # --- notes, charts, facts -----------------------------------------------------------------------
