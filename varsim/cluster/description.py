@@ -186,58 +186,6 @@ class Cluster(Model):
         """Why the step time is no more than a guess; empty where it is none."""
         return "" if self.device is None else self.device.step_time(workload).doubt
 
-    def without_servers(self) -> "Cluster":
-        """The cluster with nothing said about servers."""
-        network = self.network.without_servers()
-        changes = {
-            "parameter_servers": 1,
-            "placement": "partitioned",
-            "partitioner": None,
-            "servers_on": "dedicated",
-            "network": network,
-            "server_update": None,
-        }
-        return self.model_copy(update=changes)
-
-    def without_protocols(self) -> "Cluster":
-        """The cluster with nothing said of how workers send to each other in collectives."""
-        network = self.network.model_copy(update={"protocols": None})
-        return self.model_copy(update={"network": network})
-
-    def without_overlap(self) -> "Cluster":
-        """The cluster with nothing said that matters only within a compute time."""
-        return self.model_copy(update={"backward_share": None})
-
-    def subject_to(self, names: frozenset[str]) -> "Cluster":
-        """The cluster with only these of its overheads."""
-        if self.overheads is None:
-            return self
-        kept = self.overheads.only(names)
-        return self.model_copy(update={"overheads": kept if kept.given else None})
-
-    def check_overheads(self, names: frozenset[str]) -> None:
-        """Raise ValueError where there is an overhead besides these, which are all that count."""
-        for name in () if self.overheads is None else self.overheads.given:
-            if name not in names:
-                raise ValueError(
-                    f"cluster.overheads.{name} has no effect: it occurs in none of the strategies"
-                )
-
-    def check_no_servers(self) -> None:
-        """Raise ValueError where something is said of servers that nobody uses."""
-        for key, idle in (
-            ("parameter_servers", self.parameter_servers == 1),
-            ("placement", self.placement == "partitioned"),
-            ("partitioner", self.partitioner is None),
-            ("server_update", self.server_update is None),
-            ("servers_on", self.servers_on == "dedicated"),
-            ("network.server_bandwidth", not self.network.says_of_servers),
-        ):
-            if not idle:
-                raise ValueError(
-                    f"cluster.{key} has no effect: none of the strategies uses parameter servers"
-                )
-
 
 def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
     """Raise ValueError for a rank that no worker has."""

@@ -102,9 +102,14 @@ class Prices(Model):
     gigabyte: float = Field(0.0, ge=0, allow_inf_nan=False)
     """Price of 10^9 bytes sent from machine to machine."""
 
+    @property
+    def given(self) -> list[str]:
+        """The names of those that are not 0."""
+        return [key for key in ("device_hour", "server_hour", "gigabyte") if getattr(self, key)]
+
     @model_validator(mode="after")
     def _costs_something(self) -> Self:
-        if not (self.device_hour or self.server_hour or self.gigabyte):
+        if not self.given:
             raise ValueError("give a price: device_hour, server_hour or gigabyte (in one currency)")
         return self
 
@@ -131,24 +136,6 @@ class Prices(Model):
             "cost_per_million_examples": per_million,
             "cost_to_target": hourly * time_to_target / _HOUR,
         }
-
-    def used_by(self, strategies: tuple[Strategy, ...], cluster: Cluster) -> "Prices | None":
-        """The prices that these strategies pay; None where there are none."""
-        changes = dict.fromkeys(self.unused(strategies, cluster), 0.0)
-        left = self.model_copy(update=changes)
-        return left if left.device_hour or left.server_hour or left.gigabyte else None
-
-    def unused(self, strategies: tuple[Strategy, ...], cluster: Cluster) -> dict[str, str]:
-        """Prices that none of these strategies pays, each with the reason."""
-        placed = [(one, one.on.applied_to(cluster) if one.on else cluster) for one in strategies]
-        served = any(one.uses_servers and own.servers_on == "dedicated" for one, own in placed)
-        sends = any(one.uses_servers or one.workers(own) > 1 for one, own in placed)
-        found = {}
-        if self.server_hour and not served:
-            found["server_hour"] = "none of the strategies has parameter servers of their own"
-        if self.gigabyte and not sends:
-            found["gigabyte"] = "none of the strategies sends anything"
-        return found
 
 
 def counted(strategy: Strategy, cluster: Cluster) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """What is known of the strategies of a scenario, taken together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.mortality import Served
@@ -33,8 +33,3 @@ def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
 
 def _is_played(law: Distribution) -> bool:
     return isinstance(law, MeasuredTimes) or any(map(_is_played, law.parts()))
-
-
-def overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
-    """The names of all overheads that any of these strategies is subject to."""
-    return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))

@@ -17,7 +17,8 @@ from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
-from varsim.scenario.together import overheads_of, reduces_meanwhile, served
+from varsim.scenario.together import served
+from varsim.scenario.use import unused, without_unused
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.workload import Workload
@@ -245,42 +246,23 @@ class Scenario(ShownAsFile):
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
-        cluster, workload, memory = self.cluster, self.workload, self.memory
-        if not any(strategy.uses_servers for strategy in strategies):
-            cluster = cluster.without_servers()
-            memory = memory.model_copy(update={"server": None})
-        if all(strategy.round.of == "outer step" for strategy in strategies):
-            workload = workload.model_copy(update={"evaluate_every": None})
-        if not any(strategy.looks_at_layers for strategy in strategies):
-            cluster, workload = cluster.without_overlap(), workload.without_overlap()
-        if not any(strategy.sends.to == "workers" for strategy in strategies):
-            cluster = cluster.without_protocols()
-        if not any(map(reduces_meanwhile, strategies)):
-            cluster = cluster.model_copy(update={"overlap_pace": None})
-        if all(strategy.sends.what != "gradients" for strategy in strategies):
-            workload = workload.without_gradients_sent()
-        if not any(strategy.updates_copies for strategy in strategies):
-            cluster = cluster.model_copy(update={"optimizer_time": None})
+        left = without_unused(self, strategies)
+        workload = left.workload
         known = self.failures, self.checkpoint, self.recovery, self.cluster
         failing = left_of(*known, **served(strategies))
         tells = self.model_copy(update=failing)._tells_memory
         idle = not (workload.has_values or any(map(tells, strategies)))
         if idle or all(strategy.optimizer is not None for strategy in strategies):
             workload = workload.with_optimizer(None)
-        cluster = cluster.subject_to(overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
-        prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
         changes = {
             **failing,
             "strategies": strategies,
-            "cluster": cluster,
             "workload": workload,
             "events": tuple(event for event in self.events if event.rank < most),
-            "prices": prices,
-            "memory": memory,
             "stop": self._stop_of_all(strategies),
         }
-        return Scenario.model_validate({**dict(self), **changes})
+        return Scenario.model_validate({**dict(left), **changes})
 
     def _stop_of_all(self, strategies: Sequence[Strategy]) -> Stop:
         """Stop rule with which these strategies run alone as they do beside the others."""
@@ -330,70 +312,11 @@ class Scenario(ShownAsFile):
         for strategy in running:
             if strategy.uses_servers:
                 check_parts(self.workload, self.cluster_of(strategy))
-        if not any(strategy.uses_servers for strategy in self.strategies):
-            self.cluster.check_no_servers()
-            if self.memory.server is not None:
-                raise ValueError(
-                    "memory.server has no effect: none of the strategies uses parameter servers"
-                )
-        if self.workload.gradient_precision is not None and all(
-            strategy.sends.what != "gradients" for strategy in self.strategies
-        ):
-            raise ValueError(
-                "workload.gradient_precision has no effect: none of the strategies sends gradients"
-            )
-        if not any(strategy.looks_at_layers for strategy in self.strategies):
-            for key, given in (
-                ("cluster.backward_share", self.cluster.backward_share),
-                ("workload.layers", self.workload.named_layers),
-            ):
-                if given is not None:
-                    raise ValueError(
-                        f"{key} has no effect: none of the strategies overlaps communication with "
-                        "the backward pass (overlap: true)"
-                    )
-        if self.cluster.network.protocols is not None and not any(
-            strategy.sends.to == "workers" for strategy in self.strategies
-        ):
-            raise ValueError(
-                "cluster.network.protocols has no effect: in none of the strategies do workers "
-                "reduce anything among themselves"
-            )
-        if self.cluster.overlap_pace is not None and not any(
-            map(reduces_meanwhile, self.strategies)
-        ):
-            raise ValueError(
-                "cluster.overlap_pace has no effect: in none of the strategies are gradients "
-                "all-reduced during the backward pass (overlap: true, without servers)"
-            )
-        if self.cluster.optimizer_time is not None and not any(
-            strategy.updates_copies for strategy in self.strategies
-        ):
-            raise ValueError(
-                "cluster.optimizer_time has no effect: in none of the strategies does a worker "
-                "update a copy of its own (cluster.server_update says what servers need)"
-            )
-        unused = {} if self.prices is None else self.prices.unused(self.strategies, self.cluster)
-        for key, why in unused.items():
-            raise ValueError(f"prices.{key} has no effect: {why}")
-        self.cluster.check_overheads(overheads_of(self.strategies))
+        for use in unused(self, self.strategies):
+            raise ValueError(f"{use.path} has no effect: {use.why}")
         if self.cluster.device is not None:
             self.workload.flops_per_example()
-        if self.workload.evaluate_every is not None and all(
-            strategy.round.of == "outer step" for strategy in self.strategies
-        ):
-            raise ValueError(
-                "workload.evaluate_every has no effect: every strategy is only evaluated when read"
-            )
         if not self.workload.has_values:
-            for key, value in (
-                ("stop.loss", self.stop.loss),
-                ("targets.loss", self.targets.loss),
-                ("targets.time_to_loss", self.targets.time_to_loss),
-                ("workload.evaluate_every", self.workload.evaluate_every),
-            ):
-                if value is not None:
-                    raise ValueError(f"{key} has no effect: problem timing has no loss")
             # The state of it takes memory.
             told = any(map(self._tells_memory, self.strategies))
             if self.workload.optimizer is not None and not told:

@@ -197,19 +197,6 @@ class Workload(Model):
         return rows * (row + _ROW_NUMBER) / (self.bytes_per_parameter * spec.size)
 
     @property
-    def named_layers(self) -> str | None:
-        """The layers, where they only say when gradients are ready, and no sizes."""
-        return self.layers if isinstance(self.layers, str) else None
-
-    def without_overlap(self) -> "Workload":
-        """The workload with nothing said of layers, but sizes."""
-        return self if self.named_layers is None else self.model_copy(update={"layers": None})
-
-    def without_gradients_sent(self) -> "Workload":
-        """The workload with nothing said of how gradients are sent."""
-        return self.model_copy(update={"gradient_precision": None, "round_gradients": False})
-
-    @property
     def sized(self) -> bool:
         """Whether sizes are given in bytes, and no numbers of parameters are known."""
         return self._timed_size is not None or self._listed is not None

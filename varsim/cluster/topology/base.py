@@ -177,10 +177,6 @@ class Topology(Rate, ABC):
         """Whether something is said here that only concerns servers."""
         return getattr(self, "server_bandwidth", None) is not None
 
-    def without_servers(self) -> Self:
-        """The network with nothing said about servers."""
-        return self.model_copy(update={"server_bandwidth": None}) if self.says_of_servers else self
-
     @property
     def of_a_node(self) -> bool:
         """Whether the bandwidth is that of all that a node of several workers has."""

@@ -14,6 +14,7 @@ from varsim.scenario.extensions import needs
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario
+from varsim.scenario.use import without_unused
 from varsim.strategies import Strategy, meant
 from varsim.study import measure as measuring
 from varsim.study import rounds
@@ -150,13 +151,9 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
         network = cluster.network.model_copy(update={"slow_links": links})
         changes = {"workers": taking_part, "slow_workers": slow, "network": network}
         cluster = cluster.model_copy(update=changes)
-    if not strategy.uses_servers:
-        cluster = cluster.without_servers()
     workload = scenario.workload_of(strategy)
-    cluster = cluster.subject_to(strategy.subject_to()).with_distribution_alone(workload)
-    if strategy.round.of == "outer step":
-        workload = workload.model_copy(update={"evaluate_every": None})
-    return scenario.model_copy(
+    cluster = cluster.with_distribution_alone(workload)
+    alone = scenario.model_copy(
         update={
             "name": "case",
             "replications": 1,
@@ -171,6 +168,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
             "report": scenario.report.measuring(),
         }
     )
+    return without_unused(alone, [strategy])
 
 
 @lru_cache(maxsize=256)
