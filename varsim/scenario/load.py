@@ -36,44 +36,32 @@ _AXIS = {
 }
 _ZIP = {"type": "object", "additionalProperties": _AXIS, "minProperties": 2}
 _COMPARISON = {"type": "string", "examples": ["cluster.parameter_servers <= cluster.workers"]}
-_BLOCK: dict[str, Any] = {
-    "description": "many scenarios from one: run it with varsim sweep",
-    "type": "object",
-    "properties": {
-        "zip": {"anyOf": [_ZIP, {"type": "array", "items": _ZIP}]},
-        "where": {"anyOf": [_COMPARISON, {"type": "array", "items": _COMPARISON}]},
-        "precision": {"type": "string", "examples": ["2 %"]},
-        "most_replications": {"type": "integer", "minimum": 1, "maximum": 10_000},
-    },
-    "additionalProperties": _AXIS,
-}
-_SPACE = {
-    "description": "paths of the scenario, each with its values",
-    "type": "object",
-    "properties": {"zip": _BLOCK["properties"]["zip"]},
-    "additionalProperties": _AXIS,
-}
-_PLAN = {
-    "description": "the least that reaches the targets: ask it with varsim plan",
-    "type": "object",
-    "properties": {
-        "minimize": {"type": "string", "examples": ["cost_per_hour", "time_to_target"]},
-        "space": _SPACE,
-        "where": _BLOCK["properties"]["where"],
-        "tolerance": {"type": "string", "examples": ["2 %"]},
-        "most_replications": {"type": "integer", "minimum": 2},
-        "trials": {"type": "integer", "minimum": 16},
-    },
-    "required": ["minimize"],
-    "additionalProperties": False,
+_PATHS: dict[str, Any] = {
+    "zip": {"anyOf": [_ZIP, {"type": "array", "items": _ZIP}]},
+    "where": {"anyOf": [_COMPARISON, {"type": "array", "items": _COMPARISON}]},
 }
 
 
 def file_schema() -> dict[str, Any]:
     """`scenario_schema`, with what a sweep or a plan may say."""
+    from varsim.scenario.plan import Asked
+    from varsim.scenario.sweep.loading import Settings
+
     schema = scenario_schema()
-    schema["$defs"]["Scenario"]["properties"]["sweep"] = _BLOCK
-    schema["$defs"]["Scenario"]["properties"]["plan"] = _PLAN
+    many = "many scenarios from one: run it with varsim sweep"
+    sweep = {**Settings.model_json_schema(), "description": many, "additionalProperties": _AXIS}
+    sweep["properties"] |= _PATHS
+    plan = Asked.model_json_schema()
+    plan["properties"] |= {
+        "where": _PATHS["where"],
+        "space": {
+            "description": "paths of the scenario, each with its values",
+            "type": "object",
+            "properties": {"zip": _PATHS["zip"]},
+            "additionalProperties": _AXIS,
+        },
+    }
+    schema["$defs"]["Scenario"]["properties"] |= {"sweep": sweep, "plan": plan}
     return schema
 
 

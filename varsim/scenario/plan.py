@@ -8,19 +8,22 @@ from functools import cached_property
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from varsim.scenario.document import MappingNode, Node, ScalarNode
-from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.scenario.loading import Context, read_text
+from pydantic import Field
+
+from varsim.scenario.document import MappingNode, ScalarNode
+from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
+from varsim.scenario.loading import Context, modelled, read_text
 from varsim.scenario.provenance import provenance
 from varsim.scenario.sweep.loading import BLOCK as SWEEP
-from varsim.scenario.sweep.loading import SweepBlock, percentage, tree_of
+from varsim.scenario.sweep.loading import Percentage, SweepBlock, tree_of
 from varsim.scenario.sweep.points import point_at, points_of
 from varsim.scenario.sweep.space import Number, Point, Quantity, value_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy, families
+from varsim.values.schema import Model
 
 
 class Machines(NamedTuple):
@@ -163,7 +166,6 @@ class Question:
 
 
 BLOCK: Final = "plan"
-KEYS: Final = ("minimize", "space", "where", "tolerance", "most_replications", "trials")
 _EXAMPLE: Final = "plan: {minimize: cost_per_hour, space: {cluster.workers: [4, 8, 16]}}"
 _MOST_NUMBER: Final = 100_000
 # Of a large space so many points are looked at to find one that the constraints let through.
@@ -208,6 +210,17 @@ def question_of_text(
     return _PlanBlock(root, node, mark, context).question(sets, minimize)
 
 
+class Asked(Model):
+    """The least that reaches the targets: ask it with varsim plan."""
+
+    minimize: Literal[tuple(OBJECTIVES)]  # type: ignore[valid-type]
+    space: Any = None
+    where: Any = None
+    tolerance: Percentage | None = None
+    most_replications: int = Field(MOST_REPLICATIONS, ge=2, le=_MOST_NUMBER)
+    trials: int = Field(TRIALS, ge=16, le=_MOST_NUMBER)
+
+
 class _PlanBlock:
     """Reader of a plan block; `root` is the tree of the scenario without it."""
 
@@ -218,12 +231,8 @@ class _PlanBlock:
         self._faults: list[Fault] = []
 
     def question(self, sets: Sequence[str], minimize: str | None) -> Question:
-        self._check_keys()
+        asked = self._settings(minimize)
         self._read_space()
-        objective = minimize or self._objective()
-        tolerance = self._tolerance()
-        most = self._number("most_replications", MOST_REPLICATIONS, least=2)
-        trials = self._number("trials", TRIALS, least=16)
         for order, change in enumerate(sets, 1):
             self._change(change, order)
         if not self._space.axes and not self._faults and not self._space.faults:
@@ -245,7 +254,7 @@ class _PlanBlock:
         ]
         question = Question(
             base.name,
-            objective,
+            asked.minimize,
             base,
             quantities,
             tuple(tuple(value.text for value in column) for column in columns),
@@ -254,9 +263,9 @@ class _PlanBlock:
             self._at,
             self._competing(base),
             base.replications,
-            max(most, base.replications),
-            base.report.equal_within if tolerance is None else tolerance,
-            trials,
+            max(asked.most_replications, base.replications),
+            base.report.equal_within if asked.tolerance is None else asked.tolerance,
+            asked.trials,
         )
         self._check(question)
         return question
@@ -291,14 +300,21 @@ class _PlanBlock:
         except ValueError as error:
             raise ScenarioError([Fault(self._mark.source, 0, 0, str(error))]) from None
 
-    def _check_keys(self) -> None:
-        for key, mark in self._node.keys.items():
-            if key not in KEYS:
-                meant = nearest(key, KEYS)
-                hint = f"; did you mean {quoted(meant)}?" if meant else ""
-                known = f" (a path of the scenario belongs in {quoted('space')})" * ("." in key)
-                message = f"unknown key {quoted(key)} of a plan{hint}{known}"
-                self._faults.append(Fault.at(mark, message))
+    def _settings(self, minimize: str | None) -> Asked:
+        """What is asked of the space; where that is wrong, what is asked by default."""
+        kept = [key for key in self._node.keys if key not in ("space", "where")]
+        marks = {key: self._node.keys[key] for key in kept}
+        values = {key: self._node.values[key] for key in kept}
+        if minimize is not None:
+            mark = marks.setdefault("minimize", self._mark)
+            values["minimize"] = ScalarNode(mark, minimize, minimize)
+        for key in [key for key in kept if "." in key]:
+            message = f"a path of the scenario belongs in 'space': {quoted(key)}"
+            self._faults.append(Fault.at(marks.pop(key), message))
+            del values[key]
+        found, faults, _ = modelled(Asked, MappingNode(self._mark, marks, values), Context())
+        self._faults += faults
+        return found or Asked(minimize="workers")
 
     def _read_space(self) -> None:
         space = self._node.values.get("space")
@@ -306,7 +322,7 @@ class _PlanBlock:
             refused = {"where", "precision", "most_replications"} & space.keys.keys()
             for key in sorted(refused):
                 message = f"{key} does not belong in the space" + (
-                    ": write it beside it" if key in KEYS else ""
+                    ": write it beside it" if key in Asked.model_fields else ""
                 )
                 self._faults.append(Fault.at(space.keys[key], message))
             kept = {key: value for key, value in space.values.items() if key not in refused}
@@ -319,42 +335,6 @@ class _PlanBlock:
         if where is not None:
             mark = self._node.keys["where"]
             self._space.read(mark, MappingNode(mark, {"where": mark}, {"where": where}))
-
-    def _objective(self) -> str:
-        node = self._node.values.get("minimize")
-        names = ", ".join(OBJECTIVES)
-        if node is None:
-            message = f"plan does not say what to minimize: one of {names}"
-            self._faults.append(Fault.at(self._mark, message))
-            return "workers"
-        said = node.text if isinstance(node, ScalarNode) else ""
-        if said not in OBJECTIVES:
-            meant = nearest(said, OBJECTIVES)
-            hint = f"did you mean {quoted(meant)}?" if meant else f"one of {names}"
-            message = f"{quoted(said)} cannot be minimized; {hint}"
-            self._faults.append(Fault.at(node.mark, message))
-        return said
-
-    def _tolerance(self) -> float | None:
-        node = self._node.values.get("tolerance")
-        if node is None:
-            return None
-        try:
-            return percentage(node.text if isinstance(node, ScalarNode) else "")
-        except ValueError as error:
-            self._faults.append(Fault.at(node.mark, f"tolerance: {error}"))
-            return None
-
-    def _number(self, key: str, default: int, least: int) -> int:
-        node: Node | None = self._node.values.get(key)
-        if node is None:
-            return default
-        value = node.value if isinstance(node, ScalarNode) else None
-        if type(value) is not int or not least <= value <= _MOST_NUMBER:
-            message = f"{key} must be a whole number from {least} to {_MOST_NUMBER:,}"
-            self._faults.append(Fault.at(node.mark, message))
-            return default
-        return value
 
     def _change(self, change: str, order: int) -> None:
         path = change.partition("=")[0].strip()

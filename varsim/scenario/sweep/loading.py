@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from varsim.scenario.change import ChangeError, changed, put, remark, steps
 from varsim.scenario.document import (
@@ -19,7 +21,7 @@ from varsim.scenario.document import (
     read_document,
 )
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.scenario.loading import Context, read_text
+from varsim.scenario.loading import Context, modelled, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
 from varsim.scenario.sweep.constraint import Constraint, ConstraintError, parse
 from varsim.scenario.sweep.points import Axis, dimension_at, points_of
@@ -37,6 +39,7 @@ from varsim.scenario.sweep.space import (
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import block, flow
 from varsim.values.measured_times import read_step_times
+from varsim.values.schema import Model
 
 BLOCK: Final = "sweep"
 # The keys of the block that are no paths of the scenario.
@@ -116,16 +119,16 @@ def sweep_of_text(
         given.faults.append(Fault.at(mark, message))
     if given.faults:
         raise ScenarioError(given.faults)
-    given.precision = precision or given.precision or PRECISION
     context = Context(folder, tuple(strategies))
     points = tuple(points_of(root, given.axes, given.constraints, context).values())
     first = points[0].scenario.replications
-    most = most_replications or given.most_replications or max(MOST_REPLICATIONS, first)
+    most = most_replications or given.settings.most_replications or max(MOST_REPLICATIONS, first)
     if most < first:
         where = Fault.at(given.most_mark, "") if given.most_mark else Fault(source, 0, 0, "")
         message = f"most_replications is {most}, but replications, the least, is {first}"
         raise ScenarioError([Fault(where.source, where.line, where.column, message)])
-    given.most_replications = most
+    known = {"precision": precision or given.settings.precision, "most_replications": most}
+    given.settings = given.settings.model_copy(update=known)
     quantities = [
         quantity._replace(group=group)
         for group, axis in enumerate(given.axes)
@@ -137,17 +140,31 @@ def sweep_of_text(
         points,
         first,
         most,
-        given.precision,
+        given.settings.precision,
         given.yaml(folder),
     )
 
 
-def percentage(text: str) -> float:
+def percentage(given: object) -> float:
     """`2 %` as a share above 0 and below 1; ValueError otherwise."""
-    found = _PERCENT.fullmatch(text.strip())
+    found = _PERCENT.fullmatch(str(given).strip())
     if found is None or not 0 < float(found[1]) < 100:
-        raise ValueError(f"{quoted(text)} is not a percentage above 0 (for example 2 %)")
+        raise ValueError(f"{quoted(str(given))} is not a percentage above 0 (for example 2 %)")
     return float(found[1]) / 100
+
+
+Percentage: TypeAlias = Annotated[
+    float,
+    BeforeValidator(percentage),
+    WithJsonSchema({"type": "string", "examples": ["2 %"]}),
+]
+
+
+class Settings(Model):
+    """How well a sweep is to be known: the keys of its block that say nothing of its points."""
+
+    precision: Percentage = PRECISION
+    most_replications: int | None = Field(None, ge=1, le=10_000)
 
 
 @dataclass
@@ -157,8 +174,7 @@ class SweepBlock:
     root: MappingNode
     axes: list[Axis] = field(default_factory=list)
     constraints: list[tuple[Mark, Constraint]] = field(default_factory=list)
-    precision: float | None = None
-    most_replications: int | None = None
+    settings: Settings = field(default_factory=Settings)
     most_mark: Mark | None = None
     faults: list[Fault] = field(default_factory=list)
 
@@ -168,7 +184,17 @@ class SweepBlock:
             if not (isinstance(node, ScalarNode) and isinstance(node.value, Unreadable)):
                 self.faults.append(Fault.at(mark, _LIST))
             return
+        own = [key for key in node.keys if key in Settings.model_fields]
+        marks = {key: node.keys[key] for key in own}
+        said = MappingNode(mark, marks, {key: node.values[key] for key in own})
+        settings, faults, _ = modelled(Settings, said, Context())
+        self.settings = settings or self.settings
+        self.faults += faults
+        if "most_replications" in own:
+            self.most_mark = node.values["most_replications"].mark
         for key, value in node.values.items():
+            if key in own:
+                continue
             try:
                 self._read_key(key, node.keys[key], value)
             except SpaceError as error:
@@ -207,7 +233,6 @@ class SweepBlock:
         """Scenario file with this block, the contents of files in `folder` written out."""
         scenario = _listed(plain(self.root), folder)
         assert isinstance(scenario, dict)
-        assert self.precision is not None
         lines = [*block(scenario), f"{BLOCK}:"]
         for axis in self.axes:
             indent = "  "
@@ -221,8 +246,8 @@ class SweepBlock:
         if self.constraints:
             lines.append("  where:")
             lines += [f"    - {flow(constraint.text)}" for _, constraint in self.constraints]
-        lines.append(f"  precision: {100 * self.precision:.10g} %")
-        lines.append(f"  most_replications: {self.most_replications}")
+        lines.append(f"  precision: {100 * self.settings.precision:.10g} %")
+        lines.append(f"  most_replications: {self.settings.most_replications}")
         return "\n".join(lines) + "\n"
 
     def _read_key(self, key: str, mark: Mark, value: Node) -> None:
@@ -233,14 +258,6 @@ class SweepBlock:
         elif key == "where":
             lines = value.items if isinstance(value, SequenceNode) else [value]
             self.constraints += [self._constraint(line) for line in lines]
-        elif key == "precision":
-            try:
-                self.precision = percentage(value.text if isinstance(value, ScalarNode) else "")
-            except ValueError as error:
-                raise SpaceError(value.mark, f"precision: {error}") from None
-        elif key == "most_replications":
-            self.most_replications = _count(value)
-            self.most_mark = value.mark
         else:
             quantity = self._quantity(key, mark)
             self._add([(quantity, values_of(value, self._shapes(quantity.place)))])
@@ -393,10 +410,3 @@ def _listed(content: object, folder: Path) -> object:
         times = read_step_times(folder / str(found["file"]))
         found["seconds"] = [list(row) for row in times]
     return found
-
-
-def _count(node: Node) -> int:
-    value = node.value if isinstance(node, ScalarNode) else None
-    if type(value) is not int or not 1 <= value <= 10_000:
-        raise SpaceError(node.mark, "most_replications must be a whole number from 1 to 10,000")
-    return value
