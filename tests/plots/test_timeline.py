@@ -84,6 +84,10 @@ class TestWindow:
 NAMED = {"none": "async PS", "a": "A", "b": "B"}
 
 
+def chart_of(result: Result, named: dict[str, str] = NAMED) -> Chart:
+    return timeline.chart(result, timeline.content(result), named)
+
+
 def spans_of(chart: Chart, worker: int | None, kind: str = "") -> list[tuple[object, ...]]:
     """Activity, start and end of what a worker does."""
     return [
@@ -95,7 +99,7 @@ def spans_of(chart: Chart, worker: int | None, kind: str = "") -> list[tuple[obj
 
 class TestChart:
     def test_of_the_run_by_hand(self) -> None:
-        chart = timeline.chart(a_result(), NAMED)
+        chart = chart_of(a_result())
         assert chart.remarks == {"async PS": "3 updates"}
         assert [end for _, _, end in spans_of(chart, None)] == [3, 5, 10]
         worked = [("compute", 0, 4), ("write", 4, 5), ("read", 5, 6), ("compute", 6, 10)]
@@ -103,20 +107,20 @@ class TestChart:
         # The second gradient of worker 0 is dropped.
         assert spans_of(chart, 0, "vain") == [("compute", 4, 6)]
 
-    def test_what_is_sent_beside_computation_is_joined_where_it_touches(self) -> None:
-        moments = ((1, 2), (2, 3), (5, 6), (9, 12))
+    def test_what_is_sent_beside_computation_has_a_lane(self) -> None:
+        moments = ((1, 3), (5, 6), (9, 12))
         rows = [(1, Phase.WRITE, a * SECOND, b * SECOND, 0) for a, b in moments]
         sends = Rows.of(np.array(rows, dtype=np.int64))
-        chart = timeline.chart(result_of([replace(a_trace(), send_rows=sends)]), NAMED)
+        chart = chart_of(result_of([replace(a_trace(), send_rows=sends)]))
         sent = [(start, end) for _, start, end in spans_of(chart, 1, "beside")]
         assert sent == [(1, 3), (5, 6), (9, 10)], "the window ends at 10 s"
 
     def test_all_strategies_share_the_window(self) -> None:
-        rows = timeline.chart(a_result({"a": (1,), "b": (2,)}), NAMED).rows()
+        rows = chart_of(a_result({"a": (1,), "b": (2,)})).rows()
         assert {max(row["end"] for row in rows if row["who"] == who) for who in "AB"} == {10}
 
     def test_only_the_first_replication_is_shown(self) -> None:
-        chart = timeline.chart(a_result({"a": (2, 1)}), NAMED)
+        chart = chart_of(a_result({"a": (2, 1)}))
         assert [end for _, _, end in spans_of(chart, None)] == [6, 10, 20]
 
     def test_of_many_workers_the_slow_ones_are_shown(self) -> None:
@@ -133,17 +137,17 @@ class TestChart:
                 },
             }
         )
-        chart = timeline.chart(Result(slow, [a_run("none", 100, 5)], []), NAMED)
+        chart = chart_of(Result(slow, [a_run("none", 100, 5)], []))
         shown = [*range(stretch.MOST_WORKERS - 2), 70, 99]
         assert sorted({row["worker"] for row in chart.rows()} - {None}) == shown
         assert chart.remarks == {"async PS": "16 of 100 workers; 5 updates"}
         # A strategy with fewer workers than the cluster shows those that it has.
         alone = Result(slow, [replace(a_run("single", 1, 5), strategy="none")], [])
-        assert {row["worker"] for row in timeline.chart(alone, NAMED).rows()} == {0, None}
+        assert {row["worker"] for row in chart_of(alone).rows()} == {0, None}
 
     def test_a_first_update_beyond_the_window_is_told(self) -> None:
         fine = a_run("a", 2, 30, cut=stretch.MOST_TO_REACH // 12)
-        chart = timeline.chart(result_of([fine, a_run("b", 2, 2, seconds=13)]), NAMED)
+        chart = chart_of(result_of([fine, a_run("b", 2, 2, seconds=13)]))
         assert unheld(chart.remarks["B"]) == "0 updates, the first after 13 s"
 
 
@@ -157,7 +161,7 @@ def corners_of(boxes: Patch) -> NDArray[np.float64]:
 
 class TestDrawing:
     def test_a_box_per_span_and_a_line_per_update(self) -> None:
-        figure, (axes,) = drawn([timeline.chart(a_result(), NAMED)], {})
+        figure, (axes,) = drawn([chart_of(a_result())], {})
         crosses, gaps, lines = axes.collections
         boxes, vain, read, write = (corners_of(each) for each in axes.patches)
         assert [len(each) for each in (boxes, vain, read, write)] == [4, 1, 3, 4]
@@ -179,7 +183,7 @@ class TestDrawing:
     def test_too_many_updates_are_not_drawn(self) -> None:
         steps = np.arange(1, MOST_UPDATES + 2) * (10 * SECOND // 200)
         result = result_of([replace(a_trace("none"), steps=steps)])
-        _, (axes,) = drawn([timeline.chart(result, NAMED)], {})
+        _, (axes,) = drawn([chart_of(result)], {})
         assert axes.get_title("right") == "151 updates"
         lines = [each for each in axes.collections if isinstance(each, LineCollection)]
         assert len(lines) == 2, "only the cross of what was dropped, and gaps between gradients"
@@ -191,7 +195,7 @@ class TestDrawing:
         def high(count: int) -> float:
             result = result_of([a_run(str(n), 16, 5) for n in range(count)])
             named = {str(n): str(n) for n in range(count)}
-            return float(drawn([timeline.chart(result, named)], {})[0].get_figheight())
+            return float(drawn([chart_of(result, named)], {})[0].get_figheight())
 
         assert high(10) < 6 * high(1)
         assert high(10) < 20

@@ -1,66 +1,146 @@
-"""The first steps of a run: what its workers did, as a chart."""
+"""The timeline: what workers did, as plain data for a page's script, and its start as a chart."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import IN_VAIN, GradientRow, Phase, Span, Trace
-from varsim.report.products.stretch import met, shown_spans, shown_workers, window
+from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
+from varsim.inert import visible
+from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
+from varsim.report.products.stretch import met, shown_workers, window
 from varsim.report.told import Chart, Number
-from varsim.report.wording import shown
+from varsim.report.wording import names, shown
+from varsim.strategies import families
 from varsim.study.measure import NANOSECONDS
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
-_APART: Final = 1 / 1000  # of the window: sends that are nearer to each other are drawn as one
-_OUTCOME: Final = GradientRow._fields.index("outcome")
-_KEY: Final = np.array([1 << 32, 1])  # of worker and iteration: one number for both
-_WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
-_NAMES: Final = [phase.name.lower() for phase in Phase]
+# Spans, sends and gradients of all strategies; a page of about 700 kB.
+MOST: Final = 15_000
+
+# What a worker is doing in each activity.
+_SAID: Final = {
+    Phase.COMPUTE: "computing",
+    Phase.READ: "receiving",
+    Phase.WRITE: "sending",
+    Phase.QUEUE: "waiting for a turn on a link or at a server",
+    Phase.BARRIER: "waiting for other workers",
+    Phase.TOKEN: "waiting for a token",
+    Phase.LOCK: "waiting for the lock",
+    Phase.DOWN: "not running",
+}
+# And in a strategy, by what it sends, and where to (`Sends`): as it writes, and as it reads.
+_SENT: Final = {
+    ("gradients", "servers"): "sending gradients to {servers}",
+    ("gradients", "sums"): "sending gradients to {servers} and receiving sums",
+    ("gradients", "workers"): "all-reducing gradients with all other workers",
+    ("parameters", "centre"): "sending changes to {servers}",
+    ("parameters", "neighbours"): "exchanging copies with neighbours",
+    ("parameters", "workers"): "averaging copies with all other workers",
+    ("parameters", "copies"): "broadcasting the copy of worker 0",
+}
+_RECEIVED: Final = "receiving variables from {whom}"
+_SHARING: Final = "sharing a link or a server with others"
+# Of a gradient: the names that the script knows, and the columns of its row.
+_GRADIENT: Final = {
+    "worker": "worker",
+    "iteration": "iteration",
+    "read": "read",
+    "read_step": "read_step",
+    "begun": "compute_start",
+    "computed": "computed",
+    "arrived": "arrived",
+    "ended": "applied",
+    "ended_step": "applied_step",
+    "outcome": "outcome",
+}
+# Lengths of dashes and gaps (pixels), for those of `DASHES`.
+_DASHES: Final[tuple[list[int], ...]] = (
+    [],
+    [7, 4],
+    [7, 3, 2, 3],
+    [2, 3],
+    [7, 3, 2, 3, 2, 3],
+    [14, 4],
+)
+_SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
+_ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
 
 
-def chart(result: "Result", named: Mapping[str, str]) -> Chart:
-    """What happens in each strategy in the window, in its first replication; a panel each."""
-    end = round(window(result) * NANOSECONDS)
-    rows = [
-        {"who": named[label], **row}
-        for label in result.strategies
-        for row in _rows(result, label, end)
-    ]
-    remarks = {named[label]: _remark(result, label, end) for label in result.strategies}
-    return Chart.of(
-        "timeline", "spans", rows, "simulated time (s)", "worker", panel="who", remarks=remarks
-    )
+def content(result: "Result") -> dict[str, Any]:
+    """The first replication of every strategy, up to one moment; times in ns.
 
-
-def _rows(result: "Result", label: str, end: int) -> Iterator[dict[str, Any]]:
-    """Spans, what is sent beside them, and updates up to a moment (ns)."""
-    trace, ranks = result.trace(label), shown_workers(result, label)
-    spans = shown_spans(result, label)
-    spans = spans[(spans[:, _START] < end) & (spans[:, _END] > spans[:, _START])]
-    vain = _in_vain(trace, spans)
-    for span, lost in zip(spans.tolist(), vain.tolist(), strict=True):
-        yield _row(span, end, "vain" if lost else "")
-    for send in _sends(trace, ranks, end):
-        yield _row(send, end, "beside")
-    for moment in trace.steps[trace.steps <= end].tolist():
-        at = moment / NANOSECONDS
-        yield {"worker": None, "activity": "update", "start": at, "end": at, "kind": ""}
-    for rank in ranks:
-        yield _row([rank, Phase.COMPUTE, 0, end, 0], end, "") | {"activity": ""}
-
-
-def _row(span: list[int], end: int, kind: str) -> dict[str, Any]:
-    return {
-        "worker": span[_WORKER],
-        "activity": _NAMES[span[_PHASE]],
-        "start": span[_START] / NANOSECONDS,
-        "end": min(span[_END], end) / NANOSECONDS,
-        "kind": kind,
+    Spans of a worker are (activity, end, iteration), each from the end of the one before; what it
+    sends beside them (activity, start, end, iteration).
+    """
+    seen = {
+        int(phase)
+        for name in result.strategies
+        for rows in _first(result, name)[:2]
+        for phase in np.unique(rows[:, _SPAN["phase"]])
     }
+    whole = max(result.trace(name).end for name in result.strategies)
+    end = _end(result, whole)
+    return {
+        "end": end,
+        "window": round(window(result) * 1e9),
+        "cut": _cut(end, whole),
+        "phases": [
+            {
+                "name": phase.name.lower(),
+                "said": _SAID[phase],
+                "hatch": ACTIVITIES[phase.name.lower()].mark,
+                "seen": int(phase) in seen,
+            }
+            for phase in Phase
+        ],
+        "outcomes": [outcome.name.lower() for outcome in Outcome],
+        "gradient": list(_GRADIENT),
+        "marks": _marks(result),
+        "strategies": [_strategy(result, name, end) for name in result.strategies],
+    }
+
+
+def chart(result: "Result", played: Mapping[str, Any], named: Mapping[str, str]) -> Chart:
+    """What happens in each strategy in the window, a panel each; `played`: the `content`."""
+    end, phases = min(played["window"], played["end"]), [one["name"] for one in played["phases"]]
+    rows, remarks = [], {}
+    for label, strategy in zip(result.strategies, played["strategies"], strict=True):
+        lost = {(row[0], row[1]) for row in strategy["gradients"] if row[-1] in IN_VAIN}
+        for rank, phase, start, until, iteration, beside in _bars(strategy):
+            vain = phase == Phase.COMPUTE and (rank, iteration) in lost
+            kind = "beside" if beside else "vain" if vain else ""
+            if start < min(until, end):
+                rows.append(_row(named[label], rank, phases[phase], start, min(until, end), kind))
+        every = (worker["rank"] for worker in strategy["workers"])
+        rows += [_row(named[label], rank, "", 0, end) for rank in every]
+        updates = (moment for moment in strategy["updates"] if moment <= end)
+        rows += [_row(named[label], None, "update", moment, moment) for moment in updates]
+        remarks[named[label]] = _remark(result, label, end)
+    x = "simulated time (s)"
+    return Chart.of("timeline", "spans", rows, x, "worker", panel="who", remarks=remarks)
+
+
+def _bars(strategy: Mapping[str, Any]) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    """Worker, phase, start, end, iteration of all it did; whether that was beside computation."""
+    for worker in strategy["workers"]:
+        start, spans = 0, worker["spans"]
+        for phase, end, iteration in zip(spans[::3], spans[1::3], spans[2::3], strict=True):
+            yield worker["rank"], phase, start, end, iteration, False
+            start = end
+        sends = (worker["sends"][at::4] for at in range(4))
+        for phase, begun, end, iteration in zip(*sends, strict=True):
+            yield worker["rank"], phase, begun, end, iteration, True
+
+
+def _row(
+    who: str, rank: int | None, activity: str, start: int, end: int, kind: str = ""
+) -> dict[str, Any]:
+    at = {"start": start / NANOSECONDS, "end": end / NANOSECONDS}
+    return {"who": who, "worker": rank, "activity": activity, **at, "kind": kind}
 
 
 def _remark(result: "Result", label: str, end: int) -> str:
@@ -76,27 +156,93 @@ def _remark(result: "Result", label: str, end: int) -> str:
     return "; ".join([*said, updates])
 
 
-def _sends(trace: Trace, ranks: list[int], end: int) -> list[list[int]]:
-    """The sends of the workers that are shown; those that touch each other are one."""
-    parts = [
-        part[np.isin(part[:, _WORKER], ranks) & (part[:, _START] < end)]
-        for part in trace.send_rows.parts()
-    ]
-    rows = np.concatenate(parts) if parts else np.empty((0, len(Span._fields)), dtype=np.int64)
-    apart = (np.diff(rows[:, [_WORKER, _PHASE]], axis=0) != 0).any(axis=1)
-    apart |= rows[1:, _START] - rows[:-1, _END] > end * _APART
-    first, last = np.append(True, apart)[: len(rows)], np.append(apart, True)[: len(rows)]
-    joined = rows[first]
-    joined[:, _END] = rows[last, _END]
-    return joined.tolist()  # type: ignore[no-any-return]
+def _marks(result: "Result") -> list[str]:
+    """What else the key explains, of what there is to see."""
+    found = ["\N{BLACK DOWN-POINTING TRIANGLE} update"]
+    rows = [_first(result, name) for name in result.strategies]
+    if any(np.isin(one[:, _ROW["outcome"]], IN_VAIN).any() for _, _, one in rows):
+        found.append("\N{BOX DRAWINGS LIGHT DIAGONAL CROSS} dropped or lost")
+    return found + ["thin bars: communication"] * any(len(sends) for _, sends, _ in rows)
 
 
-def _in_vain(trace: Trace, spans: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which spans compute a gradient that is dropped or lost."""
-    gone = [
-        rows[np.isin(rows[:, _OUTCOME], IN_VAIN)][:, :2] for rows in trace.gradient_rows.parts()
+def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
+    trace, ranks = result.trace(name), shown_workers(result, name)
+    spans, sends, gradients = _first(result, name)
+    spans = spans[spans[:, _SPAN["start"]] < end]
+    sends = sends[sends[:, _SPAN["start"]] < end]
+    gradients = gradients[gradients[:, _ROW["read"]] < end]
+
+    def of(rows: NDArray[np.int64], rank: int, *columns: str) -> list[int]:
+        own = rows[rows[:, _SPAN["worker"]] == rank]
+        flat: list[int] = own[:, [_SPAN[column] for column in columns]].ravel().tolist()
+        return flat
+
+    (strategy,) = (one for one in result.scenario.strategies if one.label == name)
+    cluster = result.scenario.cluster_of(strategy)
+    servers, shares = cluster.parameter_servers, cluster.network.sharing == "fair"
+    to = "the server" if servers == 1 else f"the {servers} servers"
+    with_servers = strategy.sends.to in ("servers", "centre")
+    whom = to if with_servers else "other workers"
+    sent = _SENT.get((strategy.sends.what, strategy.sends.to), _SAID[Phase.WRITE])
+    return {
+        "name": visible(names(result.scenario)[name]),
+        "said": {
+            "write": sent.format(servers=to),
+            "read": _RECEIVED.format(whom=whom),
+            **({"queue": _SHARING} if shares else {}),
+        },
+        "shares": shares,
+        "dash": _DASHES[DASHES.index(looks(families(result.scenario.strategies))[name].line)],
+        "of": trace.workers,
+        "workers": [
+            {
+                "rank": rank,
+                "spans": of(spans, rank, "phase", "end", "iteration"),
+                "sends": of(sends, rank, "phase", "start", "end", "iteration"),
+            }
+            for rank in ranks
+        ],
+        "gradients": gradients[:, [_ROW[column] for column in _GRADIENT.values()]].tolist(),
+        "updates": trace.steps[trace.steps <= end].tolist(),
+        "loss": [
+            [row.time, row.loss if np.isfinite(row.loss) else None]
+            for row in trace.evaluations
+            if row.time <= end
+        ],
+    }
+
+
+def _first(result: "Result", name: str) -> list[NDArray[np.int64]]:
+    """The first spans, sends and gradients of the workers shown, one more of each than has room."""
+    trace, ranks = result.trace(name), shown_workers(result, name)
+
+    def chosen(column: int) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+        return lambda rows: np.isin(rows[:, column], ranks)
+
+    return [
+        rows.least(first, MOST + 1, chosen(worker))
+        for rows, first, worker in (
+            (trace.span_rows, _SPAN["start"], _SPAN["worker"]),
+            (trace.send_rows, _SPAN["start"], _SPAN["worker"]),
+            (trace.gradient_rows, _ROW["read"], _ROW["worker"]),
+        )
     ]
-    keys = np.concatenate([rows @ _KEY for rows in gone]) if gone else np.empty(0, dtype=np.int64)
-    own = spans[:, [_WORKER, _ITERATION]] @ _KEY
-    found: NDArray[np.bool_] = (spans[:, _PHASE] == Phase.COMPUTE) & np.isin(own, keys)
-    return found
+
+
+def _end(result: "Result", whole: int) -> int:
+    """Up to when all fits on the page (ns)."""
+    begun = []
+    for name in result.strategies:
+        spans, sends, gradients = _first(result, name)
+        begun += [spans[:, _SPAN["start"]], sends[:, _SPAN["start"]], gradients[:, _ROW["read"]]]
+    moments = np.sort(np.concatenate(begun))
+    return int(moments[MOST]) if len(moments) > MOST else whole
+
+
+def _cut(end: int, whole: int) -> str:
+    if end == whole:
+        return ""
+    return (
+        f"The page holds the first {end / 1e9:.4g} s of {whole / 1e9:.4g} s of the first "
+        "replication; --rows writes all of it, as tables and for a trace viewer."
+    )

@@ -1,7 +1,7 @@
 """The charts of a run that are drawn as files, besides those of its page."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 _MOST_BINS: Final = 60  # of a distribution
 
 
-def pictures(result: "Result", named: Mapping[str, str], table: Table) -> tuple[Chart, ...]:
-    """Throughput and where the time went, as the table has them; the timeline; the staleness."""
-    found = [*bars(table, "throughput"), *cut_bars(table, "time_split"), timeline(result, named)]
-    return (*found, *staleness(result, named))
+def pictures(
+    result: "Result",
+    named: Mapping[str, str],
+    table: Table,
+    played: Callable[[], Mapping[str, Any]],
+) -> tuple[Chart, ...]:
+    """Throughput and where the time went, as the table has them; the timeline; the staleness.
+
+    `played`: makes the data of the timeline.
+    """
+    found = [*bars(table, "throughput"), *cut_bars(table, "time_split")]
+    return (*found, timeline(result, played(), named), *staleness(result, named))
 
 
 def bars(table: Table, name: str) -> Iterator[Chart]:

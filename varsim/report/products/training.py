@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
+from varsim.report.charts.timeline import content
 from varsim.report.products import failures
 from varsim.report.products.cautions import longer
 from varsim.report.products.details import FILES, OF_FAILURES, OF_SENDS, charts, details
@@ -42,11 +43,11 @@ _NOTHING: Final = 0.0005  # a share that is told as none
 
 def report(result: "Result") -> Report:
     """What there is to tell of a result."""
-    from varsim.report.player import content
     from varsim.scenario.writing import dump_scenario
 
     found = _Telling(result)
     scenario, table = result.scenario, found.table()
+    played = cache(partial(content, result))
     return Report(
         "training",
         scenario.name,
@@ -68,8 +69,8 @@ def report(result: "Result") -> Report:
         | (OF_SENDS if of_sends(result.traces) else {}),
         data=Data(list(COLUMNS["summary"]), result.summary_rows),
         facts=partial(document, result),
-        pictures=partial(pictures, result, found.named, table),
-        played=partial(content, result),
+        pictures=partial(pictures, result, found.named, table, played),
+        played=played,
         meanings={name: about.description for name, about in result.metrics.items()},
         charts=tuple(charts(result, found.named)),
         appendix=tuple(details(result, found.named)),

@@ -1,5 +1,5 @@
 // The timeline to walk through: all strategies of a run on one clock, drawn on a canvas.
-// It reads the JSON beside it (report/player.py says what is in that), and nothing else.
+// It reads the JSON beside it (report/charts/timeline.py says what is in that), and nothing else.
 "use strict";
 (() => {
   const root = document.getElementById("player");
