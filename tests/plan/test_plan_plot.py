@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.plan.planning import BASE, BLOCK, codes, question, searched
-from varsim.report.charts.looks import looks
+from varsim.report.charts.marks import drawn
 from varsim.report.formats import render
-from varsim.report.plots.figure import PAPER
-from varsim.report.plots.plan.pareto import PLOT, draw, legend, plot
+from varsim.report.told import Chart, Report
 from varsim.study.plan.cell import Places
 from varsim.study.plan.findings import trade
 from varsim.study.plan.plan import Plan
@@ -27,24 +25,28 @@ def planned(folder: Path, *sets: str) -> Plan:
     return Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
 
 
-def test_marks_stand_at_cost_and_throughput(plan: Plan) -> None:
-    axes = draw(plan, Figure().subplots())
-    look = looks(plan.question.families)
-    marks = [line for line in axes.lines if len(line.get_xdata()) == 1][:-1]
-    assert len(marks) == len(plan.found.looked_at)
-    for line, one in zip(marks, trade(plan.found).every, strict=True):
-        assert line.get_xdata()[0] == one.hourly
-        assert line.get_ydata()[0] == one.speed.mean
-        assert line.get_marker() == look[one.cell.label].mark
-        assert (line.get_markerfacecolor() != PAPER) == one.feasible
-    assert {one.feasible for one in plan.found.looked_at.values()} == {True, False}
+def the(plan: Plan) -> Chart:
+    report: Report = plan.report
+    (chart,) = report.drawn()["pareto"]
+    return chart
+
+
+def test_points_stand_at_cost_and_throughput(plan: Plan) -> None:
+    chart, every = the(plan), trade(plan.found).every
+    assert list(chart.data["x"]) == [one.hourly for one in every]
+    assert list(chart.data["mean"]) == [one.speed.mean for one in every]
+    assert list(chart.data["hollow"]) == [not one.feasible for one in every]
+    assert [one == plan.found.answer for one in every] == list(chart.data["ring"])
+    assert sum(chart.data["ring"]) == 1 < sum(chart.data["hollow"]) < len(every)
+    assert chart.target == 150
+    assert chart.x == "cost per hour (USD/h)"
 
 
 def test_the_line_joins_the_highest_means(plan: Plan) -> None:
-    axes = draw(plan, Figure().subplots())
-    (line,) = (line for line in axes.lines if line.get_drawstyle() == "steps-post")
-    joined = list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    joined = [(row["x"], row["mean"]) for row in the(plan).rows() if row["front"]]
     assert len(joined) > 1
+    for values in zip(*joined, strict=True):
+        assert list(values) == sorted(set(values)), "the front only rises"
     fine = [
         (one.hourly, one.speed.mean)
         for one in trade(plan.found).every
@@ -54,32 +56,12 @@ def test_the_line_joins_the_highest_means(plan: Plan) -> None:
         assert speed <= max(height for place, height in joined if place <= cost)
 
 
-def test_the_answer_has_a_ring_and_the_target_a_line(plan: Plan) -> None:
-    axes = draw(plan, Figure().subplots())
-    best = plan.found.answer
-    assert best is not None
-    rings = [line for line in axes.lines if line.get_markersize() == 14]
-    assert [(ring.get_xdata()[0], ring.get_ydata()[0]) for ring in rings] == [
-        (best.hourly, best.speed.mean)
-    ]
-    assert [150.0, 150.0] in [list(line.get_ydata()) for line in axes.lines]
-    assert axes.get_xlabel() == "cost (USD per hour)"
-    assert PLOT.title(plan) == "Cost and throughput of every cell that was run"
-    assert [str(one.get_label()) for one in legend(plan)] == [
-        "all-reduce",
-        "async PS",
-        "does not surely meet a target",
-        "highest mean, other targets met",
-        "the answer",
-        "target throughput",
-    ]
-
-
-def test_the_front_only_rises(plan: Plan) -> None:
-    axes = draw(plan, Figure().subplots())
-    (front,) = (line for line in axes.lines if line.get_drawstyle() == "steps-post")
-    for values in (front.get_xdata(), front.get_ydata()):
-        assert list(values) == sorted(set(values))
+def test_it_is_drawn(plan: Plan) -> None:
+    figure, (axes,) = drawn([the(plan)], plan.report.families)
+    (legend,) = figure.legends
+    said = [text.get_text() for text in legend.get_texts()]
+    assert {"all-reduce", "async PS", "the answer"} < set(said)
+    assert [text.get_text() for text in axes.texts] == ["target\n150"]
 
 
 def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
@@ -93,23 +75,20 @@ def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
     for before, after in changed.items():
         base = base.replace(before, after)
     block = BLOCK.replace("  cluster.parameter_servers: [1, 2]\n", "")
-    asked = question(block, [failing], base)
+    asked = question(block, [failing, "stop={global_steps: 60}"], base)
     found, runs, cells = searched(asked, tmp_path)
     plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
-    axes = draw(plan, Figure().subplots())
-    marks = [line for line in axes.lines if len(line.get_xdata()) == 1][:-1]
-    for line, one in zip(marks, trade(plan.found).every, strict=True):
+    chart = the(plan)
+    for height, one in zip(chart.data["mean"], trade(plan.found).every, strict=True):
         (judgement,) = one.judgements
-        assert line.get_ydata()[0] == 100 * judgement.mean
-    assert [50.0, 50.0] in [list(line.get_ydata()) for line in axes.lines]
-    assert plot(plan).heading == "Cost and goodput"
-    assert "most for its cost, other targets met" not in [one.get_label() for one in legend(plan)]
+        assert height == judgement.mean
+    assert chart.target == 0.5
+    assert not any(chart.data["front"])
 
 
 def test_without_an_answer_there_is_no_ring(tmp_path: Path) -> None:
     plan = planned(tmp_path, "targets.throughput=9000 examples/s")
-    axes = draw(plan, Figure().subplots())
-    assert not [line for line in axes.lines if line.get_markersize() == 14]
+    assert not any(the(plan).data["ring"])
     assert plan.scenario is None
     assert codes(plan)[:2] == ["no-answer", "closest"]
 

@@ -40,9 +40,9 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps draw nothing: that takes longer than all the rest of a small one."""
-    from varsim.report.plots.sweep import gallery
+    from varsim.report.charts import marks
 
-    monkeypatch.setattr(gallery, "plots", lambda table: [])
+    monkeypatch.setattr(marks, "write_all", lambda report, directory, form="png": [])
 
 
 def start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":

@@ -12,7 +12,6 @@ from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.sweep import _teller
 from varsim.report import sheet
 from varsim.report.files.keeping import put_report, write_sweep
-from varsim.report.plots.sweep import gallery
 from varsim.report.render import csv_text
 from varsim.report.told import Number
 from varsim.study.experiment import SweepExperiment
@@ -83,7 +82,7 @@ def test_plots_of_another_sweep_go(tmp_path: Path) -> None:
     one, _, _ = carried_out(sweep("seed: [1, 2]"), tmp_path)
     drawn(one, tmp_path)
     there = {path.stem for path in tmp_path.glob("*.png")}
-    assert there == {"mine", *(plot.name for plot in gallery.plots(one))}
+    assert there == {"mine", *told(one).drawn()}
 
 
 def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:

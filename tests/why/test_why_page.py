@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from tests.why.hand import saturated, timed
 from varsim.cli import app as cli
+from varsim.report.charts.looks import PARTS
 from varsim.report.files.keeping import put_report
-from varsim.report.plots.figure import style
-from varsim.report.plots.why import PLOT, draw, legend, seconds, title
 from varsim.report.screen import terminal
 from varsim.report.told import Number, Report, Table
 from varsim.scenario.loading import load_scenario
@@ -116,23 +115,14 @@ class TestFiles:
         assert text.splitlines()[-1] == f"report: {tmp_path / 'out' / 'why.html'}"
 
 
-class TestFigure:
-    def test_bars_are_as_long_as_the_parts(self) -> None:
-        found = why(saturated())
-        (made,) = found.accounts
-        assert seconds(made) == pytest.approx(
-            {"compute": 0.1, "bandwidth": 0.2, "server": 0.12, "rest": 0}, abs=1e-6
-        )
-        assert [each.get_label() for each in legend(found)] == [
-            *("mean compute", "bandwidth of links", "servers (ports, handling)"),
-        ]
-        with style():
-            from varsim.report.plots.figure import panels
-
-            _, (axes,) = panels(PLOT.heights(found))
-            draw(found, axes)
-        assert [bar.get_width() for bar in axes.patches] == pytest.approx([100, 200, 120])
-        assert title(found).startswith("In async PS an iteration takes 420 ms; 48 % of that: ")
+def test_bars_are_as_long_as_the_parts() -> None:
+    ((chart,),) = told(saturated()).drawn().values()
+    found = dict(zip(chart.data["part"], chart.data["mean"], strict=True))
+    expected = {"mean_compute": 0.1, "bandwidth": 0.2, "server": 0.12, "rest": 0}
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert set(chart.data["who"]) == {"async PS"}
+    assert chart.x == "time of an iteration of all workers (s)"
+    assert set(found) <= set(PARTS)
 
 
 def training(file: Path) -> bool:

@@ -262,7 +262,7 @@ def _conclude(
     table = experiment.table(books)
     asked = question(directory / SWEPT, whole=True)
     told = replace(table.report, question=asked)
-    put_report(told if plots else replace(told, plots=tuple), directory)
+    put_report(told if plots else replace(told, pictures=tuple), directory)
     results = ", ".join(str(directory / name) for name in FORMS["sweep"])
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]
     show(told, format, [*closing, f"report: {directory / 'report.html'}"], every=all_rows)

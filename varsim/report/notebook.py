@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-    from varsim.report.plots.plot import Plot
-
 
 class Gallery:
     """The plots of a report by name: `result.plot.timeline()` draws one and returns its Axes.
@@ -27,11 +25,8 @@ class Gallery:
     """
 
     def __init__(self, report: Report) -> None:
-        self._figures: dict[str, Callable[[], tuple[Picture, list[Axes]]]] = {
-            name: partial(_chart, views, report.families) for name, views in report.drawn().items()
-        }
-        if plots := report.plots():
-            self._figures = {plot.name: partial(_plot, plot, of) for plot, of in plots}
+        charts, families = report.drawn().items(), report.families
+        self._figures = {name: partial(_chart, views, families) for name, views in charts}
 
     def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
         try:
@@ -51,12 +46,6 @@ def _chart(views: list[Chart], families: Mapping[str, str]) -> "tuple[Picture, l
     from varsim.report.charts.marks import drawn
 
     return drawn(views, families)
-
-
-def _plot(plot: "Plot[Any]", subject: Any) -> "tuple[Picture, list[Axes]]":
-    from varsim.report.plots.plot import drawn
-
-    return drawn(plot, subject)
 
 
 def _drawn(name: str, figure: "Picture", axes: "list[Axes]") -> "Axes | list[Axes]":

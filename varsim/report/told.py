@@ -197,10 +197,10 @@ class Report:
 
     `headline`: three sentences at most; `next`: the command to type next; `families`: of what is
     compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
-    columns, by what they are about; `facts`: makes all of it as plain data; `plots`: its pictures
-    as files, each with what it is drawn of; `always`: so many details are shown without --all, too;
-    `appendix`: tables that only a page has room for; `pictures`: makes the charts that are drawn as
-    files besides; `embedded`: those of them that stand in the page, each with its heading.
+    columns, by what they are about; `facts`: makes all of it as plain data; `always`: so many
+    details are shown without --all, too; `appendix`: tables that only a page has room for;
+    `charts`: those of a page; `pictures`: makes those that are drawn as files; `embedded`: which of
+    these stand in the page, each with its heading.
     """
 
     kind: Kind
@@ -223,17 +223,16 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     data: Data = NO_DATA
     facts: Callable[[], dict[str, Any]] = dict
-    plots: Callable[[], Sequence[tuple[Any, Any]]] = tuple
     played: Callable[[], dict[str, Any]] | None = None
     meanings: Mapping[str, str] = field(default_factory=dict)
 
     def drawn(self) -> dict[str, list[Chart]]:
-        """All its charts by name, in the order of reading: views of one below each other.
+        """What is drawn as files, by name: views of one below each other.
 
         Those on another x axis than the first have no place there.
         """
         found: dict[str, list[Chart]] = {}
-        for one in (*self.pictures(), *self.charts):
+        for one in self.pictures():
             views = found.setdefault(one.name, [])
             if not views or views[0].x == one.x:
                 views.append(one)

@@ -36,6 +36,7 @@ from varsim.report.told import Chart, Number, Report
 from varsim.report.wording import axis, percent, shown
 
 _LEGIBLE: Final = 0.06  # of the longest bar: a part with its share written in it
+_ORDER: Final = list(PARTS)
 _VISIBLE: Final = 0.002
 _MOST_WRITTEN: Final = 12  # columns of a map in whose cells there is room for a number
 _MOST_TICKS: Final = 16
@@ -133,7 +134,7 @@ def _cut_bars(every: Sequence[Panel], _: Looks) -> Made:
     scale, label = axis(panel.chart.x, longest)
     for y, (name, rows) in enumerate(series.items()):
         ends = [0.0, 0.0]
-        for row in rows:
+        for row in sorted(rows, key=lambda row: _ORDER.index(row["part"])):
             size, part = row["mean"], PARTS[row["part"]]
             if abs(size) < _VISIBLE * longest:
                 continue

@@ -54,10 +54,12 @@ def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | N
     Each file is there whole or as it was before; plots that the report no longer has go, and so do
     those of `more` of which there is nothing. Raises as `put` does.
     """
-    plots = report.plots()
+    plots = report.drawn()
 
     def fill(path: Path) -> None:
-        pictures = {f"{plot.name}.png": plot.title(subject) for plot, subject in plots}
+        pictures = {
+            f"{name}.png": f"{one.y or name} against {one.x}" for name, (one, *_) in plots.items()
+        }
         for name, format in FORMS[report.kind].items():
             text = formats.in_file(report, format, pictures)
             (path / name).write_bytes(text.encode())
@@ -66,9 +68,9 @@ def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | N
                 raw = content.encode() if isinstance(content, str) else content
                 (path / name).write_bytes(raw)
         if plots:
-            from varsim.report.plots.plot import write_all
+            from varsim.report.charts.marks import write_all
 
-            write_all(plots, path)
+            write_all(report, path)
         if report.kind in page.PAGES:
             sheet.write(report, path, beside=directory)
 

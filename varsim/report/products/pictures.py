@@ -1,4 +1,4 @@
-"""The charts of a run that are drawn as files, besides those of its page."""
+"""The charts of a run that are drawn as files."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,13 +22,14 @@ def pictures(
     named: Mapping[str, str],
     table: Table,
     played: Callable[[], Mapping[str, Any]],
+    curves: Sequence[Chart],
 ) -> tuple[Chart, ...]:
-    """Throughput and where the time went, as the table has them; the timeline; the staleness.
+    """Throughput and where the time went, as the table has them; timeline, staleness, `curves`.
 
     `played`: makes the data of the timeline.
     """
     found = [*bars(table, "throughput"), *cut_bars(table, "time_split")]
-    return (*found, timeline(result, played(), named), *staleness(result, named))
+    return (*found, timeline(result, played(), named), *staleness(result, named), *curves)
 
 
 def bars(table: Table, name: str) -> Iterator[Chart]:

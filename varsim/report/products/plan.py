@@ -31,7 +31,6 @@ from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE
 
 if TYPE_CHECKING:
-    from varsim.report.plots.plot import Plot
     from varsim.study.plan.findings import Guess
     from varsim.study.plan.plan import Plan
 
@@ -51,6 +50,7 @@ def report(plan: "Plan") -> Report:
     from varsim.scenario.writing import dump_scenario
 
     scenario, base, every = plan.scenario, plan.question.base, _every(plan)
+    charts = tuple(filter(None, [_trade(plan, every)]))
     again = f"varsim run {SCENARIO} --out again" if scenario else "varsim plan scenario.yaml"
     families = plan.question.families
     return Report(
@@ -60,7 +60,7 @@ def report(plan: "Plan") -> Report:
         _best_of_each(plan),
         tuple(_notes(plan)),
         setting={"cells": len(plan.found.looked_at), "runs": plan.made},
-        charts=tuple(filter(None, [_trade(plan, every)])),
+        charts=charts,
         details=tuple(_front(plan)),
         appendix=(every,),
         source=Source(dump_scenario(base if scenario is None else scenario), again),
@@ -69,14 +69,8 @@ def report(plan: "Plan") -> Report:
         files=FILES,
         data=data(plan),
         facts=partial(document, plan),
-        plots=partial(_plots, plan),
+        pictures=lambda: tuple(one._replace(name="pareto") for one in charts),
     )
-
-
-def _plots(plan: "Plan") -> "list[tuple[Plot[Plan], Plan]]":
-    from varsim.report.plots.plan.pareto import plot
-
-    return [(plot(plan), plan)]
 
 
 # --- the headline ---------------------------------------------------------------------------------

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from varsim.report.notes import plain
-from varsim.report.told import Column, Note, Number, Report, Table, Value
+from varsim.report.told import Chart, Column, Note, Number, Report, Table, Value
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.stragglers import ENOUGH, SAMPLED, Stragglers
 
-if TYPE_CHECKING:
-    from varsim.report.plots.plot import Plot
-
+_MOST_COLUMNS: Final = 600  # of the map
 # What no times tell that contain the barrier.
 _OF_WAITING: Final = (
     *("barrier_over_mean", "independent_barrier_over_mean", "slow_together", "worker_slowdowns"),
@@ -42,15 +42,21 @@ def report(
         _table(found, numbers, note),
         said["notes"],
         facts=partial(document, found, numbers, left, note, said),
-        plots=partial(_plots, found),
+        pictures=partial(_pictures, found, numbers),
     )
 
 
-def _plots(found: Stragglers) -> "list[tuple[Plot[Stragglers], Stragglers]]":
-    """The map of worker by step."""
-    from varsim.report.plots.stragglers import PLOT
-
-    return [(PLOT, found)]
+def _pictures(found: Stragglers, numbers: Sequence[int]) -> tuple[Chart, ...]:
+    """A map of worker by step: times over the mean of all; of many steps a cell is the mean."""
+    steps = found.table.shape[0]
+    groups = np.array_split(np.arange(steps), min(steps, _MOST_COLUMNS))
+    rows = [
+        {"x": int(group[0]), "row": numbers[worker], "mean": float(mean), "best": False}
+        for group in groups
+        for worker, mean in enumerate(found.table[group].mean(axis=0) / found.mean)
+    ]
+    of = "time / mean of all"
+    return (Chart.of("heat_map", "heat", rows, "step", "worker", by=of, target=1.0),)
 
 
 def _headline(found: Stragglers, note: str) -> Iterator[Note]:

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from varsim.report.products import cautions
 from varsim.report.products.points import along, scatter, titled
 from varsim.report.products.remarks import one_rate, rate
 from varsim.report.products.sweep_notes import notes
+from varsim.report.products.sweep_pictures import pictures
 from varsim.report.products.sweep_points import (
     DETAILS,
     MILLION,
@@ -29,9 +30,6 @@ from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, descriptions, short_names
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking, ranked
-
-if TYPE_CHECKING:
-    from varsim.report.plots.plot import Plot
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _FILES: Final = {
@@ -66,14 +64,8 @@ def report(table: Table) -> Report:
         files=_FILES,
         data=Data(table.columns, list(table.cells())),
         facts=partial(document, table),
-        plots=partial(_plots, table),
+        pictures=partial(pictures, table, found.named, found.answers),
     )
-
-
-def _plots(table: Table) -> "list[tuple[Plot[Table], Table]]":
-    from varsim.report.plots.sweep.gallery import plots
-
-    return [(plot, table) for plot in plots(table)]
 
 
 def best(table: Table, strategy: str) -> Row | None:
@@ -108,6 +100,7 @@ class _Telling:
         self.named = {label: name_of(table, label) for label in table.strategies}
         bests = [row for label in table.strategies if (row := best(table, label)) is not None]
         self.bests = sorted(bests, key=lambda row: (not self._counts(row), -row.mean(speed(row))))
+        self.answers = [row for row in self.bests if self._counts(row)]
         groups = {quantity.group for quantity in table.sweep.quantities}
         self.one_axis = len(groups) == 1 and 1 < len(table.sweep.points) <= _LONGEST
 
@@ -221,8 +214,7 @@ class _Telling:
         rows = self.bests or list(self.table.rows[:1])
         found = points(self.table, rows)
         first = rows[0]
-        answers = [row for row in self.bests if self._counts(row)]
-        by_speed = ranking(self.table, answers, speed(first)) if answers else None
+        by_speed = ranking(self.table, self.answers, speed(first)) if self.answers else None
         tied = len(by_speed.tied) if by_speed is not None else 0
         return Told(found.rows, found.columns, corner="best point of", best=tied)
 

@@ -47,7 +47,7 @@ def report(result: "Result") -> Report:
 
     found = _Telling(result)
     scenario, table = result.scenario, found.table()
-    played = cache(partial(content, result))
+    played, curves = cache(partial(content, result)), tuple(charts(result, found.named))
     return Report(
         "training",
         scenario.name,
@@ -69,10 +69,10 @@ def report(result: "Result") -> Report:
         | (OF_SENDS if of_sends(result.traces) else {}),
         data=Data(list(COLUMNS["summary"]), result.summary_rows),
         facts=partial(document, result),
-        pictures=partial(pictures, result, found.named, table, played),
+        pictures=partial(pictures, result, found.named, table, played, curves),
         played=played,
         meanings={name: about.description for name, about in result.metrics.items()},
-        charts=tuple(charts(result, found.named)),
+        charts=curves,
         appendix=tuple(details(result, found.named)),
     )
 

@@ -45,7 +45,7 @@ def report(result: "VariablesResult") -> Report:
     """What there is to tell of a result."""
     from varsim.scenario.writing import dump_scenario
 
-    scenario, ranking = result.scenario, ranking_of(result)
+    scenario, ranking, charts = result.scenario, ranking_of(result), tuple(_charts(result))
     shown = seen(result, _MOST_VARIABLES)
     more = [seen(result)] if len(scenario.variables) > _MOST_VARIABLES else []
     over = [over_ratios(result)] if result.ratios else []
@@ -63,8 +63,8 @@ def report(result: "VariablesResult") -> Report:
             "replications": result.replications,
             "seed": scenario.seed,
         },
-        charts=tuple(_charts(result)),
-        pictures=lambda: (program_step.chart(result),),
+        charts=charts,
+        pictures=lambda: (program_step.chart(result), *charts),
         embedded={"step": "What happens in a step"},
         details=(*over, shown, *more, links(result.carried, {mode: mode for mode in result.modes})),
         always=len(over) + 1,

@@ -8,7 +8,7 @@ from varsim.report.files.directory import Asked
 from varsim.report.parts import plain_estimate
 from varsim.report.products import cautions
 from varsim.report.products.steps import chain
-from varsim.report.told import Cell, Column, Note, Number, Report, Source, Table, Value
+from varsim.report.told import Cell, Chart, Column, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import names, resource, shown
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.measure import NANOSECONDS
@@ -19,7 +19,6 @@ from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.study.why.levers import LEVERS
 
 if TYPE_CHECKING:
-    from varsim.report.plots.plot import Plot
     from varsim.study.why.account import Account, Why
     from varsim.study.why.lives import Help
     from varsim.study.why.rerun import Gain, Part
@@ -53,14 +52,8 @@ def report(why: "Why") -> Report:
         families={found.named[one.label]: one.family for one in scenario.strategies},
         files=_FILES,
         facts=partial(document, why),
-        plots=partial(_plots, why),
+        pictures=lambda: tuple(found.charts()),
     )
-
-
-def _plots(why: "Why") -> "list[tuple[Plot[Why], Why]]":
-    from varsim.report.plots.why import PLOT
-
-    return [(PLOT, why)]
 
 
 class _Telling:
@@ -96,6 +89,26 @@ class _Telling:
             yield Note("due-to", {"who": who, "cause": _cause(first, first.main), **_ends(shares)})
         if len(self.moving) == 1 and len(largest) < 3:
             yield from _most_help(self.moving[0])
+
+    # --- the chart --------------------------------------------------------------------------------
+
+    def charts(self) -> Iterator[Chart]:
+        """A bar per strategy, as long as its step, cut into its causes."""
+        units = {True: "an iteration of all workers", False: "a step"}
+        of = dict.fromkeys(units[account.asynchronous] for account in self.moving)
+        rows = [
+            {
+                "who": self.named[account.label],
+                "part": "mean_compute" if part.key == "compute" else part.key,
+                "mean": part.seconds.mean,
+                "best": False,
+            }
+            for account in self.moving
+            for part in account.parts
+        ]
+        if rows:
+            x = f"time of {', or of '.join(of)} (s)"
+            yield Chart.of("why", "cut bars", rows, x, "", by="who")
 
     # --- the table --------------------------------------------------------------------------------
 
