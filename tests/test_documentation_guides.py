@@ -15,7 +15,8 @@ from tests.pages import ROOT, blocks, page
 from tests.seams import app as cli
 from varsim import __version__
 from varsim.cluster.topology import NETWORKS
-from varsim.report.words.phrases import plus_minus
+from varsim.report import wording
+from varsim.report.told import Number
 from varsim.values.problem import ALL_PROBLEMS
 
 # Words of the glossary that stand otherwise where they show.
@@ -203,12 +204,15 @@ def test_the_first_question_of_ones_own_has_the_answer_that_is_told() -> None:
     (text,) = blocks("yaml", page("start"))
     told = " ".join(page("start").split())
     result = varsim.load(text, strategies=["no backup", "one backup"]).run()
+
+    def said(name: str, metric: str, unit: str = "") -> str:
+        number = Number.of(result.estimate(name, metric), unit)
+        return wording.unheld(wording.shown(number))
+
     for name in result.strategies:
-        speed = plus_minus(result.estimate(name, "examples_per_s"))
-        seconds = plus_minus(result.estimate(name, "time_to_target"), unit="s")
-        assert speed in told, (name, speed)
-        assert seconds in told, (name, seconds)
-    wasted = plus_minus(result.estimate("one backup", "wasted_compute"), 100, "%")
+        for number in (said(name, "examples_per_s"), said(name, "time_to_target", "s")):
+            assert number in told, (name, number)
+    wasted = said("one backup", "wasted_compute", "share")
     assert f"{wasted} of the computing is wasted" in told
 
 

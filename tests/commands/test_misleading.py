@@ -7,10 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from varsim.report.words.phrases import Wording, headline, told
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.study.statistics import Estimate
-from varsim.study.verdict import CLOSE, WORSE, Ranking, Rival
 
 SCENARIO = """\
 # Who is told what?
@@ -106,28 +103,6 @@ def test_a_report_is_no_recording() -> None:
     done = CliRunner().invoke(cli.app, ["validate", "--runs", "reports/told"])
     assert done.exit_code == 2
     assert "summary.json: this is a report that varsim wrote; --runs takes" in done.stderr
-
-
-def test_few_replications_leave_open_what_a_reader_sees() -> None:
-    """1,852 and 1,078 by two pairs, and 1,500 between them by more, which is surely behind."""
-    sizes = {"a": 1852, "b": 1500, "c": 1078}
-    wording = Wording("The best is {name}: {value}", "Which is best", "throughput", "", "", "")
-
-    def sentence(pairs: int) -> tuple[str, str]:
-        rivals = (
-            Rival("b", Estimate(1.23, 1.2, 1.26, 5), WORSE),
-            Rival("c", Estimate(1.72, 0.4, 7.3, pairs), CLOSE),
-        )
-        ranking = Ranking("a", rivals, 0.02, 2)
-        how = (str, lambda key: str(sizes[key]))
-        return told(ranking, wording, *how), headline(ranking, wording, *how)
-
-    text, head = sentence(2)
-    assert text.startswith("Two replications are not enough to tell which is best: a (1852) and ")
-    assert "; b (1500), in between, is surely behind the first" in text
-    assert text.endswith("; --set replications=5 tells more")
-    assert "a or c, too few replications to tell" in head
-    assert sentence(3)[0].startswith("Which is best is too close to call: a (1852) and c (1078)")
 
 
 def test_what_a_sweep_says_to_type_is_accepted() -> None:

@@ -1,7 +1,6 @@
 """What misleads about compute times is said: guesses with other answers, workers in step."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from varsim.cli import app as cli
 from varsim.report.products.cautions import contradicted, guess, lockstep
 from varsim.report.told import Note, Number
 from varsim.report.wording import written
-from varsim.report.words.phrases import digits, plus_minus
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import simulate
-from varsim.study.statistics import Estimate
 from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
@@ -283,17 +280,6 @@ plan:
         (margin,) = (note for note in told["notes"] if note["code"] == "margin")
         assert "guess" not in margin
         assert told["guess"] is None
-
-
-def test_numbers_too_long_to_read_have_an_exponent() -> None:
-    assert plus_minus(Estimate(1.5e17, 1.4e17, 1.6e17, 3)) == "1.50e+17 ± 1.00e+16"
-    assert digits(123_456_789_012_345.0) == "123,456,789,012,345"
-    assert digits(-2e40) == "-2.00e+40"
-    assert digits(float("inf")) == "inf"
-    assert plus_minus(Estimate(7.89e-31, 7.48e-31, 8.3e-31, 3)) == "7.89e-31 ± 4.10e-32"
-    assert plus_minus(Estimate(1.479e-30, math.nan, math.nan, 1), unit="s") == "1.48e-30 s"
-    assert plus_minus(Estimate(4e-9, -1e-9, 9e-9, 2)) == "4.00e-09 ± ?"
-    assert plus_minus(Estimate(9.785e-5, math.nan, math.nan, 1)) == "0.00009785"
 
 
 @pytest.mark.parametrize("rate", [1e40, 1e80, 1e100])

@@ -5,16 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.report.words.phrases import (
-    Wording,
-    margin,
-    plus_minus,
-    ratio_cell,
-    says_nothing,
-    times,
-    told,
-)
-from varsim.study.statistics import Estimate, ratio, student_t
+from varsim.study.statistics import ratio
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
 
 
@@ -118,87 +109,3 @@ class TestRanking:
             assert found is not None
             wrong += not found.of(CLOSE, EQUAL, UNTOLD)
         assert wrong <= 400 * 0.05
-
-
-class TestSaysNothing:
-    @pytest.mark.parametrize(
-        ("found", "shown"),
-        [
-            (Estimate(0.11, -2.0, 2.2, 2), "0.1100 ± ? s"),
-            (Estimate(-0.11, -2.0, 2.2, 2), "-0.1100 ± ? s"),
-            (Estimate(0.11, -2.0, 2.2, 3), "0.11 ± 2.1 s"),
-            (Estimate(0.11, 0.05, 0.17, 2), "0.110 ± 0.060 s"),
-            (Estimate(0.11, 0.0, 1e300, 3), "0.1100 ± ? s"),
-        ],
-    )
-    def test_an_interval_that_exceeds_the_number(self, found: Estimate, shown: str) -> None:
-        assert plus_minus(found, unit="s") == shown
-        assert says_nothing(found) == ("?" in shown)
-
-    def test_of_a_ratio(self) -> None:
-        wide = Estimate(1.2, 0.001, 1440.0, 2)
-        assert ratio_cell(wide) == "1.20x ± ?"
-        assert times(wide, 3) == "1.20 times"
-        assert times(Estimate(1.2, 1.1, 1.3, 2)) == "1.20 times (95 % interval 1.10 to 1.30)"
-
-    def test_two_replications_are_warned_of(self) -> None:
-        assert margin(3) == "± is the half-width of a 95 % confidence interval over 3 replications"
-        assert margin(2).endswith(
-            "2 replications (± ?: it exceeds the number); over five it would "
-            "be about 7 times as narrow"
-        )
-        # 12.706 / sqrt(2) standard deviations of two, 2.776 / sqrt(5) of five.
-        two, five = student_t(1) / math.sqrt(2), student_t(4) / math.sqrt(5)
-        assert two / five == pytest.approx(7.24, abs=0.01)
-
-
-class TestSentence:
-    WORDING = Wording("The fastest is {name}: {value}", "Which strategy is fastest", "throughput")
-
-    def said(self, values: dict[str, list[float]], wording: Wording = WORDING) -> str:
-        found = ranked(values, equal_within=0.02, highest=True)
-        assert found is not None
-        return told(found, wording, str, lambda key: f"{sum(values[key]) / 2:g}/s")
-
-    def test_of_a_winner(self) -> None:
-        assert self.said({"a": [2.0, 2.0], "b": [1.0, 1.0]}) == (
-            "The fastest is a: 2/s; next is b: 1/s, 2.00 times as much"
-        )
-
-    def test_of_what_is_practically_equal(self) -> None:
-        assert self.said({"a": [2.0, 2.0], "b": [1.98, 1.98], "c": [1.0, 1.0]}) == (
-            "a (2/s) and b (1.98/s) are practically equal: their throughput surely differs by "
-            "less than 2 %; next is c: 1/s, 2.00 times as much"
-        )
-
-    def test_who_is_meant_by_that_is_clear(self) -> None:
-        asked = self.WORDING._replace(next="", by="; {that} is {times} as fast as {name}")
-        winner = {"a; that is it": [2.0, 2.0], "c": [1.0, 1.0]}
-        assert self.said(winner, asked) == (
-            "The fastest is a; that is it: 2/s; that is 2.00 times as fast as c"
-        )
-        assert self.said({**winner, "b": [1.98, 1.98]}, asked) == (
-            "a; that is it (2/s) and b (1.98/s) are practically equal: their throughput surely "
-            "differs by less than 2 %; the first is 2.00 times as fast as c"
-        )
-
-    def test_of_what_is_the_same(self) -> None:
-        assert self.said({"a": [2.0, 1.0], "b": [2.0, 1.0]}) == (
-            "a and b have the same throughput in every replication: 1.5/s"
-        )
-
-    def test_of_what_is_too_close_to_call(self) -> None:
-        assert self.said({"a": [2.0, 1.0, 1.5], "b": [1.0, 2.0, 1.5]}).startswith(
-            "Which strategy is fastest is too close to call: a (2.25/s) and b (2.25/s); apart by a "
-            "factor"
-        )
-
-    def test_two_replications_far_apart_say_nothing(self) -> None:
-        assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}) == (
-            "Two replications are not enough to tell which strategy is fastest: a (1.5/s) and b "
-            "(1.5/s); apart by a factor of 1.00; --set replications=5 tells more"
-        )
-
-    def test_of_many_the_first_few_are_named(self) -> None:
-        values = {name: [2.0, 1.0] if name < "d" else [1.0, 2.0] for name in "abcdefg"}
-        assert "a (1.5/s), b (1.5/s), c (1.5/s), d (1.5/s) and 3 more" in self.said(values)

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.programs import WIRE, add, read, scenario, variable
-from varsim.report.words.phrases import times
 from varsim.study.simulation import simulate_variables
 from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
@@ -40,19 +39,6 @@ def test_a_sure_difference_may_be_too_small_to_matter() -> None:
 
 def test_one_replication_of_what_is_random_says_nothing() -> None:
     assert verdict(lead_of([2.0], [1.0], additive=True), WORSE, "less", 0.0) == UNTOLD
-
-
-@pytest.mark.parametrize(
-    ("longer", "shorter", "told"),
-    [
-        ([2.2, 2.2], [1.0, 1.0], "2.20 times"),
-        ([1.002, 1.002], [1.0, 1.0], "1.0020 times"),  # never 1.00 times
-        ([1.5, 3.5], [1.0, 3.0], "1.25 times"),
-        ([1.2, 3.3], [1.0, 3.0], "1.12 times (95 % interval 0.807 to 1.44)"),
-    ],
-)
-def test_how_much_longer(longer: list[float], shorter: list[float], told: str) -> None:
-    assert times(lead_of(longer, shorter, additive=True)) == told
 
 
 def test_beside_no_time_there_is_no_factor() -> None:
