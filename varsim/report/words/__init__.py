@@ -1,1 +1,0 @@
-"""Results in words: sentences, tables of text, and what a reader must know besides."""
