@@ -11,109 +11,23 @@ from tests.building import (
     APPLIED,
     DROPPED,
     PENDING,
-    Fate,
     Model,
     computed_until,
-    fates,
     gradient_rows,
-    life,
     mean,
-    milliseconds,
-    phase_time,
     run,
     scenario,
-    slow,
 )
-from tests.seams import Phase, Run, run_one
+from tests.seams import Run, run_one, stream
 from tests.statistical import assert_mean, harmonic, step_times
 from varsim import load_scenario, simulate
-from varsim.values.stream import stream
 
 
 def backups(needed: int) -> dict[str, Any]:
     return {"kind": "backup_workers", "replicas_to_aggregate": needed}
 
 
-# 40 bytes hold a link for 10 ms.
-WIRE = {"bandwidth": 4e3, "latency": 0.0, "sharing": "first_come"}
-
-
 class TestByHand:
-    def test_the_first_two_of_three_end_the_step(self) -> None:
-        # Workers of 100, 150 and 250 ms: steps of 150 ms, worker 2 never has anything to show for
-        # its time, and worker 0 waits for 50 ms of each.
-        trace = run(
-            backups(2),
-            cluster={"slow_workers": (slow(1, 1.5), slow(2, 2.5))},
-            stop={"global_steps": 3},
-        )
-
-        assert milliseconds(trace.steps) == [150, 300, 450]
-        assert life(trace, 0)[:4] == [
-            *(("compute", 0, 100), ("barrier", 100, 150)),
-            *(("compute", 150, 250), ("barrier", 250, 300)),
-        ]
-        assert life(trace, 2) == [
-            *(("compute", 0, 150), ("compute", 150, 300), ("compute", 300, 450)),
-        ]
-        assert [fate for fate in fates(trace) if fate.time == 300] == [
-            Fate(0, 1, 300, APPLIED),
-            Fate(1, 1, 300, APPLIED),
-            Fate(2, 1, 300, DROPPED),
-        ]
-        (given_up,) = (row for row in gradient_rows(trace) if row[:2] == (2, 1))
-        assert (given_up.computed, given_up.arrived) == (-1, -1)
-        assert computed_until(given_up) == given_up.applied == 300_000_000
-
-    def test_one_who_sends_is_called_off_and_its_message_still_holds_the_port(self) -> None:
-        # Worker 2 takes 98 ms: computed at 128, it sends behind worker 1, from 130 to 140, but at
-        # 130 the step is over. It reads until 140, has computed at 238 and pushed by 248.
-        trace = run(
-            backups(2),
-            network=WIRE,
-            cluster={"slow_workers": (slow(2, 0.98),)},
-            stop={"global_steps": 2},
-        )
-
-        assert milliseconds(trace.steps) == [130, 260]
-        assert life(trace, 2)[2:5] == [
-            *(("compute", 30, 128), ("queue", 128, 130), ("read", 130, 140)),
-        ]
-        (late,) = (row for row in gradient_rows(trace) if row[:2] == (2, 0))
-        assert (late.outcome, late.computed, late.arrived) == (DROPPED, 128_000_000, -1)
-        # By 260 three reads and two pushes, and the third, which nobody took in, are through.
-        (port,) = (link for link in trace.links if link.name == "ps 0 down")
-        assert port.moved == 40 * 5
-
-    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
-    def test_one_who_reads_is_called_off_and_has_lost_nothing(self, sharing: str) -> None:
-        # Worker 1 is behind a link of 1/50: it reads for 500 ms and never gets to compute, as
-        # worker 0 makes a step in 120 ms.
-        trace = run(
-            backups(1),
-            network={**WIRE, "sharing": sharing, "slow_links": (slow(1, 50.0),)},
-            cluster={"workers": 2},
-            stop={"global_steps": 4},
-        )
-
-        assert [row.worker for row in gradient_rows(trace)] == [0] * 4
-        assert phase_time(trace, Phase.COMPUTE) == 400_000_000
-        assert trace.gradients[:, 1].tolist() == [0, 1, 2, 3]
-
-    def test_variables_come_one_by_one_but_only_whole_gradients_count(self) -> None:
-        # 10 weights and an intercept, 10 and 1 ms: a gradient counts when the intercept is there.
-        # Reads end at 11 and 22; pushed by 111 + 11 = 122: the step is over.
-        trace = run(
-            backups(1),
-            network=WIRE,
-            cluster={"workers": 2},
-            problem={"kind": "linear_regression", "features": 10},
-            stop={"global_steps": 1},
-        )
-
-        assert milliseconds(trace.steps) == [122]
-        assert all(row.parts_applied in (0, 2) for row in gradient_rows(trace))
-
     def test_more_needed_than_there_are_is_refused(self) -> None:
         with pytest.raises(ValidationError, match="replicas_to_aggregate 4 is more than there are"):
             scenario(backups(4))

@@ -3,12 +3,16 @@
 A case is a scenario, as far as it differs from BASE, and what is expected of its trace: `steps`,
 when each update is made, and `updates`, of whose gradients; `spans`, what each worker does, from
 when to when, or its first spans, if `...` follows; `fates`, which gradients (`worker#iteration`)
-are applied at a time, and which dropped (-), and `order`, whose these are, one after the other;
+are applied at a time, and which dropped (-), lost (x) or applied in part (~), and `order`, whose
+these are, one after the other;
 `staleness`, of all that are applied, in that order; `sent`, how long workers were sending, and how
 much of that they computed; `moved`, the bytes of some links; `attempts`, the account of failures
 without what is 0 (s), all of it or, if `...` follows, the first rows of it: `of` is whose, where
-failures strike inside a run, or how many hosts took part. `why` is how one works
-it out. `base` is what all cases of a table have in common.
+failures strike inside a run, or how many hosts took part. `sends` is from when to when each worker
+was sending, `measured` after how many updates the model was, `copies_lack` how many updates copies
+had missed, `ends` when and by what the run does, `stands_still` what is said of that. `why` is how
+one works it out. `base` is what all cases of a table have in common. With `sharing` a case holds
+for links that are shared in each of these ways.
 """
 
 import json
@@ -19,11 +23,26 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.building import APPLIED, DROPPED, fates, gradient_rows, life, milliseconds, staleness
-from tests.seams import Attempt, Run, Trace, run_one
+from tests.building import (
+    APPLIED,
+    DROPPED,
+    LOST,
+    MS,
+    PARTLY,
+    fates,
+    gradient_rows,
+    life,
+    milliseconds,
+    staleness,
+)
+from tests.seams import Attempt, Run, Span, Trace, run_one
 from varsim import Scenario, load_scenario
 
-KEYS = ("steps", "spans", "updates", "fates", "order", "staleness", "sent", "moved", "attempts")
+KEYS = (
+    *("steps", "spans", "updates", "fates", "order", "staleness", "sent", "moved", "attempts"),
+    *("sends", "measured", "copies_lack", "ends", "stands_still"),
+)
+SIGNS = {APPLIED: "", DROPPED: "-", LOST: "x", PARTLY: "~"}
 TABLES = sorted(Path(__file__).parents[1].glob("*/by_hand/*.yaml"))
 # Three workers of 100 ms a step, and a network that takes no time.
 BASE: dict[str, Any] = {
@@ -56,8 +75,11 @@ def cases() -> list[Any]:
         for case in YAML(typ="safe").load(path):
             base = merged(base, case.get("base", {}))
             if "case" in case:
-                whole = {**case, "scenario": merged(base, case.get("scenario", {}))}
-                found.append(pytest.param(whole, id=f"{path.stem}: {case['case']}"))
+                whole, name = merged(base, case.get("scenario", {})), f"{path.stem}: {case['case']}"
+                for way in case.get("sharing", [None]):
+                    change = {"cluster": {"network": {"sharing": way}}} if way else {}
+                    one = {**case, "scenario": merged(whole, change)}
+                    found.append(pytest.param(one, id=f"{name}, {way}" if way else name))
     return found
 
 
@@ -81,8 +103,7 @@ def observed(trace: Trace, expected: dict[str, Any]) -> dict[str, Any]:
     }
     moments: dict[float, str] = {}
     for fate in fates(trace):
-        sign = "-" if fate.outcome == DROPPED else ""
-        told = f"{sign}{fate.worker}#{fate.iteration}"
+        told = f"{SIGNS[fate.outcome]}{fate.worker}#{fate.iteration}"
         moments[fate.time] = f"{moments.get(fate.time, '')} {told}".strip()
     found["fates"] = moments
     found["updates"] = {
@@ -97,6 +118,15 @@ def observed(trace: Trace, expected: dict[str, Any]) -> dict[str, Any]:
     found["sent"] = milliseconds([trace.sending, trace.hidden])
     carried = {link.name: link.moved for link in trace.links}
     found["moved"] = {name: carried[name] for name in expected.get("moved", {})}
+    found["sends"] = {worker: [] for worker in range(trace.workers)}
+    for part in trace.send_rows.parts():
+        for span in (Span(*row) for row in part.tolist()):
+            found["sends"][span.worker].append(f"{span.start / MS:g}-{span.end / MS:g}")
+    found["measured"] = [row.global_step for row in trace.evaluations]
+    found["copies_lack"] = trace.copy_staleness.tolist()
+    found["ends"] = [trace.end / MS, trace.stopped_by]
+    still = [] if trace.standstill is None else trace.standstill.report.splitlines()[1:]
+    found["stands_still"] = [line.strip() for line in still]
     found["attempts"] = attempts(trace)
     if expected.get("attempts", [""])[-1] == "...":
         found["attempts"][len(expected["attempts"]) - 1 :] = ["..."]

@@ -71,7 +71,6 @@ MORE: dict[str, dict[str, Any]] = {
 
 ALL = {kind: example(kind, 4) for kind in STRATEGIES} | MORE
 every_strategy = pytest.mark.parametrize("name", ALL)
-every_kind = pytest.mark.parametrize("kind", STRATEGIES)
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
 FOUR = {"workers": 4, "compute": EXPONENTIAL}

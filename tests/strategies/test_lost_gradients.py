@@ -1,13 +1,11 @@
 """A gradient that was lost has no staleness: no update took place, and no copy was read then."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.building import kill, restart, scenario, slow
 from varsim import Result, simulate
-from varsim.report.files.save import save
 
 KINDS: dict[str, dict[str, Any]] = {
     "on_read": {"kind": "on_read", "read_every": 4},
@@ -45,15 +43,3 @@ def test_it_has_neither_step_nor_staleness(result: Result) -> None:
     assert len(ended) >= 3
     assert (ended.staleness >= 0).all()
     assert (ended.ended_step == ended.read_step + ended.staleness).all()
-
-
-def test_the_cells_are_empty(result: Result, tmp_path: Path) -> None:
-    save(result, tmp_path / "run")
-    header, *rows = (
-        line.split(",") for line in (tmp_path / "run/updates.csv").read_text().splitlines()
-    )
-    place = {name: index for index, name in enumerate(header)}
-    for row in rows:
-        none = row[place["outcome"]] in ("lost", "pending")
-        assert (row[place["ended_step"]] == "") == none
-        assert (row[place["staleness"]] == "") == none

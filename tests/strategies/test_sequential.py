@@ -16,9 +16,6 @@ from tests.building import (
     scenario,
 )
 from tests.seams import STRATEGIES, Run, run_one
-from varsim.distribute.context import Context
-from varsim.distribute.mirrored import SyncOnReadVariable
-from varsim.values.operation import Operation
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
 
@@ -130,18 +127,3 @@ def test_with_noise_the_synchronous_strategies_take_the_same_means() -> None:
     averaging = {"kind": "on_read", "read_every": 1, "write_back": True}
     changes["workload"] = {"batch_size": 2}
     assert losses(run(averaging, **changes)) == pytest.approx(everything, rel=1e-12)
-
-
-def test_runs_read_copies_by_the_code_that_the_recorded_cases_drive(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    reduce = SyncOnReadVariable.read_cross_replica
-    read: list[SyncOnReadVariable] = []
-
-    def counted(self: SyncOnReadVariable, context: Context) -> Operation[object]:
-        read.append(self)
-        return (yield from reduce(self, context))
-
-    monkeypatch.setattr(SyncOnReadVariable, "read_cross_replica", counted)
-    run({"kind": "on_read", "read_every": 2}, stop={"global_steps": 4})
-    assert read

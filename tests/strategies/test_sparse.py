@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 from tests.building import example, gradient_rows, run, scenario
-from tests.seams import STRATEGIES, Run, run_one
+from tests.seams import STRATEGIES, Run, run_one, trained
 from varsim import Scenario
-from varsim.study.simulation import started
-from varsim.values.gradient import Array
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.workload import Workload
 
 EMBEDDING = {"kind": "embedding", "users": 6, "items": 4, "dimension": 3, "ratings": 60}
 RATE = 2.0
@@ -30,7 +26,7 @@ def described(kind: str, **changes: Any) -> Scenario:
     return scenario(strategy, **parts)
 
 
-def first_gradients(what: Scenario) -> list[Sequence[IndexedSlices]]:
+def first_gradients(what: Scenario) -> list[Sequence[Any]]:
     """Of each variable those of the workers' first batches, at the start."""
     task = what.workload.problem.task(what.seed, 0)
     batches = np.concatenate(
@@ -40,7 +36,7 @@ def first_gradients(what: Scenario) -> list[Sequence[IndexedSlices]]:
     return [stack for stack in stacks if isinstance(stack, list)]
 
 
-def by_hand(gradients: Sequence[IndexedSlices], initial: Array, *, by_row: bool) -> Array:
+def by_hand(gradients: Sequence[Any], initial: Any, *, by_row: bool) -> Any:
     """One step of SGD, row by row."""
     value = initial.copy()
     for row in range(len(initial)):
@@ -65,11 +61,10 @@ def test_an_accumulator_averages_a_row_over_those_that_held_it_a_mirror_over_all
     kind: str, settings: dict[str, Any], by_row: bool
 ) -> None:
     what = described(kind, strategy=settings)
-    job, strategy = started(Run(what, 0, 0))
-    job.run(strategy.label)
+    _, model = trained(Run(what, 0, 0))
     initial = what.workload.problem.task(what.seed, 0).initial()
     differs = []
-    for found, gradients, start in zip(job.model(), first_gradients(what), initial, strict=True):
+    for found, gradients, start in zip(model, first_gradients(what), initial, strict=True):
         np.testing.assert_allclose(found, by_hand(gradients, start, by_row=by_row), rtol=1e-12)
         differs.append(not np.allclose(found, by_hand(gradients, start, by_row=not by_row)))
     assert any(differs), "both rules give the same here"
@@ -112,14 +107,11 @@ class TestBytes:
         assert [row.arrived - row.computed for row in rows[:10]] == [80_000_000] * 10
 
     def test_a_batch_has_no_more_rows_than_the_variable(self) -> None:
-        def share(batch_size: int, **changes: Any) -> list[float]:
-            return Workload.model_validate(
-                {
-                    "problem": {**EMBEDDING, **changes},
-                    "optimizer": {"kind": "sgd", "learning_rate": 1.0},
-                    "batch_size": batch_size,
-                }
-            ).sent_shares()
+        def share(batch_size: int) -> list[float]:
+            workload = {"batch_size": batch_size}
+            return scenario(
+                {"kind": "none"}, problem=EMBEDDING, workload=workload
+            ).workload.sent_shares()
 
         assert share(1) == [20 / (6 * 12), 20 / (4 * 12)]
         assert share(5) == [5 * 20 / (6 * 12), 4 * 20 / (4 * 12)]

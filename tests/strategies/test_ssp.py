@@ -1,59 +1,15 @@
 """Stale synchronous parallel, with times worked out by hand, and beside its neighbours."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.building import MS, gradient_rows, kill, milliseconds, restart, run, scenario, slow
-from tests.seams import Trace
-from varsim import ScenarioError
-from varsim.scenario.load import load
-
-# Worker 2 takes 300 ms, the others 100 ms; nothing takes time to send.
-ONE_SLOW: dict[str, Any] = {"cluster": {"slow_workers": (slow(2, 3.0),)}}
+from tests.building import MS, gradient_rows, kill, milliseconds, restart, run, scenario
 
 
 def ssp(**settings: Any) -> dict[str, Any]:
     return {"kind": "ssp", **settings}
-
-
-def pushes(trace: Trace, worker: int) -> list[float]:
-    """When a worker's gradients were applied (ms)."""
-    return [row.applied / MS for row in gradient_rows(trace) if row.worker == worker]
-
-
-@pytest.mark.parametrize(
-    ("staleness", "expected"),
-    [
-        # With 0 everybody begins when the slowest has finished: at 0, 300, 600, 900 ms.
-        (0, [100, 400, 700, 1000]),
-        # With 1 the fast ones do two, wait at 200 ms for the slowest's first, at 300 ms; then they
-        # do one at a time: 400, wait until 600, 700, wait until 900, 1,000.
-        (1, [100, 200, 400, 700, 1000]),
-        # With 3 they go on at 400 ms, as 4 - 1 is 3; at 500 ms they wait for 600; at 700 for 900.
-        (3, [100, 200, 300, 400, 500, 700, 1000]),
-    ],
-)
-def test_a_fast_worker_waits_for_the_slowest_clock(staleness: int, expected: list[float]) -> None:
-    trace = run(ssp(staleness=staleness), **ONE_SLOW, stop={"time": 1.0})
-    assert pushes(trace, 0) == pushes(trace, 1) == expected
-    assert pushes(trace, 2) == [300, 600, 900]
-
-
-def test_links_take_their_time() -> None:
-    # 10 parameters of 4 bytes on 40 kB/s: 1 ms a message. Reads of the two go out one after the
-    # other, at 1 and 2 ms; gradients arrive at 102 and 103 ms. Both wait for the other's clock:
-    # they go on at 103 ms, and read until 104 and 105 ms.
-    trace = run(
-        ssp(staleness=0),
-        cluster={"workers": 2},
-        network={"bandwidth": 40e3, "latency": 0.0, "sharing": "first_come"},
-        stop={"time": 0.3},
-    )
-    assert pushes(trace, 0) == [102, 205]
-    assert pushes(trace, 1) == [103, 206]
 
 
 CHANGES: dict[str, Any] = {
@@ -132,15 +88,3 @@ def test_a_dead_worker_holds_up_all_and_is_named() -> None:
     said = trace.standstill.report
     assert "waiting for the slowest clock (at 1: worker 2; nobody may be more than 1 ahead)" in said
     assert "to free it: restart worker 2" in said
-
-
-def test_what_is_missing_or_wrong_is_a_line_each() -> None:
-    text = (Path(__file__).parents[2] / "scenarios" / "bounded_staleness.yaml").read_text()
-    text = text.replace("staleness: 0, name", "name").replace("staleness: 1,", "staleness: -1,")
-    with pytest.raises(ScenarioError) as caught:
-        load(text.replace("staleness: 3,", "staleness: 3, refresh: nevr,"))
-    assert [one.message for one in caught.value.problems] == [
-        "strategies[0].staleness is missing: a whole number of at least 0",
-        "strategies[1].staleness must be a whole number of at least 0, not '-1'",
-        "strategies[2]: unknown refresh 'nevr' (one of: always, when_stale)",
-    ]

@@ -2,19 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.building import APPLIED, DROPPED, MS, gradient_rows, life, losses, run, scenario, slow
-from tests.seams import Trace
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.staleness import DelayCompensated, InverseStaleness
+from tests.building import APPLIED, DROPPED, gradient_rows, losses, run, scenario
 
-# Workers of 100 and 250 ms; nothing takes time to send.
-TWO: dict[str, Any] = {
-    "cluster": {"workers": 2, "slow_workers": (slow(1, 2.5),)},
-    "stop": {"time": 0.45},
-}
 DROP: dict[str, Any] = {"staleness_policy": {"kind": "drop_above", "staleness": 0}}
 RANDOM: dict[str, Any] = {
     "cluster": {"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
@@ -24,43 +15,6 @@ RANDOM: dict[str, Any] = {
 EVERY = [{"kind": "none"}, {"kind": "ssp", "staleness": 3}, {"kind": "k_async", "k": 2},
          {"kind": "k_batch_async", "k": 2}]  # fmt: skip
 kinds = pytest.mark.parametrize("strategy", EVERY, ids=lambda one: one["kind"])
-
-
-def story(trace: Trace) -> list[tuple[int, float, bool]]:
-    """Of every gradient whose it was, when it had been computed (ms), and whether it was used."""
-    rows = [row for row in gradient_rows(trace) if row.outcome in (APPLIED, DROPPED)]
-    return [(row.worker, row.computed / MS, row.outcome == APPLIED) for row in rows]
-
-
-@pytest.mark.parametrize("strategy", [{"kind": "none"}, {"kind": "none", "use_locking": True},
-                                      {"kind": "k_batch_async", "k": 1},
-                                      {"kind": "k_async", "k": 1}])  # fmt: skip
-def test_a_stale_gradient_makes_no_update(strategy: dict[str, Any]) -> None:
-    # At 250 ms 1 has a gradient of values from before two updates. It reads and goes on at once.
-    trace = run({**strategy, **DROP}, **TWO)
-    assert story(trace) == [
-        *((0, 100, True), (0, 200, True), (1, 250, False), (0, 300, True), (0, 400, True)),
-    ]
-    assert [int(time) / MS for time in trace.steps] == [100, 200, 300, 400]
-    assert life(trace, 1) == [("compute", 0, 250), ("compute", 250, 450)]
-
-
-def test_an_iteration_in_vain_is_an_iteration_on_the_clock() -> None:
-    # One ahead: 0 has its second at 200 ms and waits for 1, at 250 ms, though that is dropped.
-    trace = run({"kind": "ssp", "staleness": 1, **DROP}, **TWO)
-    assert story(trace)[:4] == [(0, 100, True), (0, 200, True), (1, 250, False), (0, 350, True)]
-    assert life(trace, 0)[2] == ("barrier", 200, 250)
-
-
-def test_who_gave_a_stale_gradient_does_not_wait_for_an_update_with_it() -> None:
-    # 100, 100 and 250 ms, two of them: 2 comes at 250 ms, stale by two, and begins anew at once.
-    trace = run(
-        {"kind": "k_async", "k": 2, **DROP},
-        cluster={"slow_workers": (slow(2, 2.5),)},
-        stop={"time": 0.35},
-    )
-    assert story(trace)[-3:] == [(2, 250, False), (0, 300, True), (1, 300, True)]
-    assert [phase for phase, _, _ in life(trace, 2)] == ["compute", "compute"]
 
 
 @kinds
@@ -84,25 +38,6 @@ def test_what_never_acts_changes_nothing(strategy: dict[str, Any]) -> None:
         other = run({**strategy, "staleness_policy": policy}, **RANDOM)
         assert other.gradients.tolist() == plain.gradients.tolist()
         assert losses(other) == losses(plain)
-
-
-def test_a_rate_is_divided_by_two_or_more() -> None:
-    for staleness, expected in ((0, 6.0), (1, 6.0), (2, 3.0), (3, 2.0)):
-        found = InverseStaleness().adjusted(np.full(1, 6.0), staleness, np.ones(1), np.ones(1))
-        assert found.tolist() == [expected]  # type: ignore[union-attr]
-
-
-def test_of_a_sparse_gradient_only_its_rows_change() -> None:
-    now, read = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [1.0], [1.0]])
-    sparse = IndexedSlices(np.array([2, 0, 2]), np.array([[1.0], [4.0], [2.0]]))
-    policy = DelayCompensated(variance_control=0.5)
-    found = policy.adjusted(sparse, 1, now, read)
-    assert isinstance(found, IndexedSlices)
-    # Row 2: 1 + 2 = 3, and 3 + 0.5 x 9 x (3 - 1) = 12; row 0 was not updated.
-    assert (found.indices.tolist(), found.values.tolist()) == ([0, 2], [[4.0], [12.0]])
-    halved = InverseStaleness().adjusted(sparse, 2, now, read)
-    assert isinstance(halved, IndexedSlices)
-    assert halved.dense((3, 1)).tolist() == [[2.0], [0.0], [1.5]]
 
 
 @pytest.mark.parametrize(
