@@ -1,81 +1,54 @@
-"""Laws of compute times: distributions against theory, streams, replayed measurements."""
+"""Laws of compute times as runs draw them: against theory, and replayed measurements."""
 
 import math
-import pickle
 from collections.abc import Callable
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from scipy import special
 
-from varsim.values.distributions import BLOCK, DISTRIBUTIONS, AnyDistribution, Distribution, Stream
-from varsim.values.stream import stream
+from tests.building import run, scenario, span_rows
+from tests.seams import Phase
 
-ADAPTER: TypeAdapter[Distribution] = TypeAdapter(AnyDistribution)
+Law = dict[str, Any]
 Numbers = NDArray[np.float64]
+BLOCK = 128  # steps that are drawn at a time
 
 UNIT = {"kind": "uniform", "low": 0.0, "high": 1.0}
 FAST = {"kind": "constant", "value": 1.0}
 SLOW = {"kind": "constant", "value": 3.0}
 
 
-def law(kind: str, **settings: Any) -> Distribution:
-    return ADAPTER.validate_python({"kind": kind, **settings})
+def law(kind: str, **settings: Any) -> Law:
+    return {"kind": kind, **settings}
 
 
-def streams(worker: int = 0, seed: int = 7) -> Stream:
-    return lambda block: stream(seed, 0, "compute", worker, block)
+def times(
+    one: Law, steps: int, workers: int = 1, until: float | None = None, **changes: Any
+) -> list[Numbers]:
+    """What workers compute for, step by step (s), where nothing else takes any time.
 
+    They make so many steps in the mean, or go on `until` then (s).
+    """
+    trace = run(
+        "none",
+        cluster={"workers": workers, "compute": one},
+        problem={"kind": "timing", "size": 4.0},
+        workload={"optimizer": None, **changes},
+        stop={"time": until} if until else {"global_steps": steps * workers},
+        seed=7,
+    )
+    rows = [span_rows(trace, worker) for worker in range(workers)]
+    computed = [[s.end - s.start for s in own if s.phase == Phase.COMPUTE] for own in rows]
+    return [np.array(own) / 1e9 for own in computed]
 
-def times(one: Distribution, blocks: int, worker: int = 0) -> Numbers:
-    return np.concatenate(list(islice(one.blocks(worker, streams(worker)), blocks)))
-
-
-def every_kind() -> list[Distribution]:
-    return [
-        law("constant", value=2.0),
-        law("uniform", low=1.0, high=2.0),
-        law("normal", mean=1.0, std=0.2),
-        law("exponential", mean=2.0),
-        law("shifted_exponential", minimum=1.0, mean=1.5),
-        law("lognormal", mean=2.0, sigma=0.5),
-        law("lognormal", mean=2.0, median=1.0),
-        law("gamma", mean=2.0, shape=4.0),
-        law("weibull", mean=2.0, shape=0.7),
-        law("pareto", minimum=1.0, alpha=3.0),
-        law("gumbel", location=1.0, scale=0.2),
-        law(
-            "mixture",
-            components=(
-                {"weight": 3.0, "law": {"kind": "exponential", "mean": 1.0}},
-                {"weight": 1.0, "law": {"kind": "uniform", "low": 4.0, "high": 5.0}},
-            ),
-        ),
-        law("stages", first=FAST, works=0.7, second={"kind": "exponential", "mean": 3.0}),
-        law(
-            "markov", fast=FAST, slow={"kind": "exponential", "mean": 3.0}, to_slow=0.1, to_fast=0.3
-        ),
-        law("trace", seconds=((1.0, 2.0, 3.0), (4.0, 5.0)), replay="cycle"),
-        law("batch_curve", fixed=1.0, per_example=0.1, sigma=0.3),
-        law("trace", seconds=((1.0, 2.0, 3.0), (4.0, 5.0)), replay="resample"),
-        law("phases", forward=1.0, backward=2.0),
-    ]
-
-
-def drawn() -> list[Distribution]:
-    """Of every kind one that can be drawn from: for a batch of 3."""
-    return [one.for_batch(3) for one in every_kind()]
-
-
-by_kind = pytest.mark.parametrize("one", drawn(), ids=repr)
 
 # Law, mean, variance, distribution function.
-THEORY: list[tuple[Distribution, float, float, Callable[[Numbers], Numbers]]] = [
+THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
     (law("uniform", low=1.0, high=4.0), 2.5, 9 / 12, lambda t: (t - 1) / 3),
     # Cut at one deviation below the mean: phi(1) = 0.24197, Phi(1) = 0.84134, ratio 0.28760;
     # mean 2 + 2 * 0.28760, variance 4 (1 - 0.28760 - 0.28760^2).
@@ -154,11 +127,13 @@ THEORY: list[tuple[Distribution, float, float, Callable[[Numbers], Numbers]]] = 
     ("one", "mean", "variance", "distribution"), THEORY, ids=[repr(row[0]) for row in THEORY]
 )
 def test_draws_follow_the_distribution(
-    one: Distribution, mean: float, variance: float, distribution: Callable[[Numbers], Numbers]
+    one: Law, mean: float, variance: float, distribution: Callable[[Numbers], Numbers]
 ) -> None:
-    sample = times(one, 1000)
+    (sample,) = times(one, 64_000)
     n = sample.size
-    assert one.expectation() == pytest.approx(mean, rel=1e-8)
+    made = scenario({"kind": "none"}, cluster={"compute": one})
+    said = made.cluster.compute_distribution(made.workload).expectation()
+    assert said == pytest.approx(mean, rel=1e-8)
     assert abs(sample.mean() - mean) < 4 * math.sqrt(variance / n)
     squares = (sample - mean) ** 2
     assert abs(squares.mean() - variance) < 4 * squares.std() / math.sqrt(n)
@@ -168,18 +143,23 @@ def test_draws_follow_the_distribution(
     assert gap < 1.95 / math.sqrt(n)
 
 
-def test_constant_is_constant() -> None:
-    one = law("constant", value=0.25)
-    assert set(times(one, 3)) == {0.25}
-    assert one.expectation() == 0.25
-
-
 def test_normal_times_are_above_zero_even_if_the_cut_takes_nearly_half() -> None:
-    assert times(law("normal", mean=0.01, std=1.0), 200).min() > 0
+    assert times(law("normal", mean=0.01, std=1.0), 25_000)[0].min() > 0
+
+
+def test_a_curve_over_the_batch_is_a_line() -> None:
+    curve = law("batch_curve", fixed=0.012, per_example=0.0014)
+    assert set(times(curve, 3, batch_size=32)[0]) == {0.0568}
+    (sample,) = times({**curve, "sigma": 0.2}, 6400, batch_size=32)
+    error = 0.0568 * math.sqrt(math.expm1(0.04) / 6400)
+    assert abs(sample.mean() - 0.0568) < 4 * error
+    markov = law("markov", fast=curve, slow=SLOW, to_slow=1.0, to_fast=1.0)
+    assert set(times(markov, 9, batch_size=10)[0]) == {0.026, 3.0}
 
 
 def test_markov_spends_its_shares_and_spells_have_their_lengths() -> None:
-    slow = times(law("markov", fast=FAST, slow=SLOW, to_slow=0.05, to_fast=0.2), 2000) == 3.0
+    one = law("markov", fast=FAST, slow=SLOW, to_slow=0.05, to_fast=0.2)
+    slow = times(one, 128_000)[0] == 3.0
     # Slow share 0.05 / 0.25 = 0.2; neighbours correlate with 1 - 0.25, which widens the error
     # of a share by (1 + 0.75) / (1 - 0.75) = 7.
     assert abs(slow.mean() - 0.2) < 4 * math.sqrt(0.2 * 0.8 * 7 / slow.size)
@@ -189,122 +169,24 @@ def test_markov_spends_its_shares_and_spells_have_their_lengths() -> None:
         assert abs(change.mean() - leaves) < 4 * math.sqrt(leaves * (1 - leaves) / change.size)
 
 
-def test_markov_begins_as_it_goes_on() -> None:
+def test_markov_begins_as_it_goes_on_and_from_block_to_block() -> None:
     one = law("markov", fast=FAST, slow=SLOW, to_slow=0.01, to_fast=0.03)
-    first = [next(one.blocks(worker, streams(worker)))[0] == 3.0 for worker in range(2000)]
+    first = [own[0] == 3.0 for own in times(one, 1, workers=2000, until=3.5)]
     assert abs(np.mean(first) - 0.25) < 4 * math.sqrt(0.25 * 0.75 / 2000)
-
-
-def test_markov_carries_its_state_into_the_next_block() -> None:
     # With changes this rare a block that forgot its state would be slow in half of all cases.
-    one = law("markov", fast=FAST, slow=SLOW, to_slow=1e-4, to_fast=1e-4)
-    blocks = list(islice(one.blocks(0, streams()), 20))
-    changed = [before[-1] != after[0] for before, after in pairwise(blocks)]
-    assert sum(changed) <= 1
-
-
-def test_markov_that_always_changes_alternates() -> None:
-    one = law("markov", fast=FAST, slow=SLOW, to_slow=1.0, to_fast=1.0)
-    assert np.all(np.abs(np.diff(times(one, 3))) == 2.0)
-    assert one.expectation() == 2.0
-
-
-def test_the_mean_of_a_nested_law() -> None:
-    # Slow share 1/4, of which the mean is (1 * 2 + 3 * 6) / 4 = 5: 3/4 * 1 + 1/4 * 5 = 2
-    mixture = {
-        "kind": "mixture",
-        "components": (
-            {"weight": 1.0, "law": {"kind": "exponential", "mean": 2.0}},
-            {"weight": 3.0, "law": {"kind": "exponential", "mean": 6.0}},
-        ),
-    }
-    one = law("markov", fast=FAST, slow=mixture, to_slow=0.1, to_fast=0.3)
-    assert one.expectation() == pytest.approx(2.0)
-
-
-@by_kind
-def test_blocks_are_endless_float64_and_never_negative(one: Distribution) -> None:
-    for block in islice(one.blocks(0, streams()), 20):
-        assert block.shape == (BLOCK,)
-        assert block.dtype == np.float64
-        assert np.all(block > 0)
-
-
-@by_kind
-def test_a_block_is_drawn_from_its_own_stream_only(one: Distribution) -> None:
-    asked: list[int] = []
-
-    def watched(block: int) -> np.random.Generator:
-        asked.append(block)
-        return streams()(block)
-
-    for number, _ in enumerate(islice(one.blocks(0, watched), 5)):
-        assert set(asked) <= {number}
-        asked.clear()
-
-
-@pytest.mark.parametrize("one", [one for one in drawn() if one.kind != "markov"], ids=repr)
-def test_a_block_does_not_depend_on_earlier_blocks(one: Distribution) -> None:
-    def other_start(block: int) -> np.random.Generator:
-        return streams(seed=8)(block) if block < 3 else streams()(block)
-
-    expected = list(islice(one.blocks(0, streams()), 5))
-    found = list(islice(one.blocks(0, other_start), 5))
-    np.testing.assert_array_equal(found[3:], expected[3:])
-
-
-@by_kind
-def test_the_same_streams_give_the_same_times_in_any_process(one: Distribution) -> None:
-    again = pickle.loads(pickle.dumps(one))
-    assert again == one
-    np.testing.assert_array_equal(times(again, 3), times(one, 3))
-
-
-@pytest.mark.parametrize(
-    "one",
-    [one for one in drawn() if one.kind not in ("constant", "phases") and "cycle" not in repr(one)],
-    ids=repr,
-)
-def test_workers_and_blocks_differ(one: Distribution) -> None:
-    blocks = [*islice(one.blocks(0, streams(0)), 2), *islice(one.blocks(1, streams(1)), 2)]
-    assert len({block.tobytes() for block in blocks}) == 4
+    rare = law("markov", fast=FAST, slow=SLOW, to_slow=1e-4, to_fast=1e-4)
+    assert np.count_nonzero(np.diff(times(rare, 20 * BLOCK)[0])) <= 1
+    always = law("markov", fast=FAST, slow=SLOW, to_slow=1.0, to_fast=1.0)
+    assert np.all(np.abs(np.diff(times(always, 400)[0])) == 2.0)
 
 
 def test_components_of_one_kind_do_not_share_their_draws() -> None:
-    same = {"weight": 1.0, "law": {"kind": "uniform", "low": 0.0, "high": 1.0}}
+    same = {"weight": 1.0, "law": UNIT}
     far = {"weight": 1.0, "law": {"kind": "uniform", "low": 10.0, "high": 11.0}}
-    block = next(law("mixture", components=(same, far)).blocks(0, streams()))
-    alone = next(law("uniform", low=0.0, high=1.0).blocks(0, streams()))
+    (block,), (alone,) = times(law("mixture", components=(same, far)), BLOCK), times(UNIT, BLOCK)
     fraction = np.where(block > 5, block - 10, block)
     assert np.abs(np.corrcoef(fraction, alone)[0, 1]) < 4 / math.sqrt(BLOCK)
     assert np.abs(np.corrcoef(fraction, block > 5)[0, 1]) < 4 / math.sqrt(BLOCK)
-
-
-@pytest.mark.parametrize("one", every_kind(), ids=repr)
-def test_a_resolved_law_reads_back_as_itself(one: Distribution) -> None:
-    text = ADAPTER.dump_json(one)
-    assert ADAPTER.validate_json(text, context={"text": True}) == one
-
-
-def test_times_in_a_file_need_units() -> None:
-    text = '{"kind": "shifted_exponential", "minimum": "100 ms", "mean": 0.12}'
-    with pytest.raises(ValidationError, match="no unit") as caught:
-        ADAPTER.validate_json(text, context={"text": True})
-    assert caught.value.errors()[0]["loc"] == ("shifted_exponential", "mean")
-    found = ADAPTER.validate_json(text.replace("0.12", '"120 ms"'), context={"text": True})
-    assert found == law("shifted_exponential", minimum=0.1, mean=0.12)
-
-
-def test_the_table_is_complete() -> None:
-    for kind, one in DISTRIBUTIONS.items():
-        assert one.model_fields["kind"].default == kind
-        assert one.about
-    assert {one.kind for one in every_kind()} | {"correlated"} == set(DISTRIBUTIONS)
-
-
-def test_a_json_schema_can_be_made() -> None:
-    schema = ADAPTER.json_schema()
-    assert set(schema["discriminator"]["mapping"]) == set(DISTRIBUTIONS)
 
 
 @pytest.mark.parametrize(
@@ -354,9 +236,9 @@ def test_a_json_schema_can_be_made() -> None:
     ],
     ids=repr,
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(wrong: Law, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        ADAPTER.validate_python(wrong)
+        scenario({"kind": "none"}, cluster={"compute": wrong})
 
 
 @pytest.fixture
@@ -365,41 +247,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_trace_is_read_beside_the_scenario_and_cycled(folder: Path) -> None:
-    one = ADAPTER.validate_python(
-        {"kind": "trace", "file": "steps.csv"}, context={"folder": folder}
-    )
+def test_a_trace_is_read_and_cycled(folder: Path) -> None:
+    found = times(law("trace", file=str(folder / "steps.csv")), 2 * BLOCK, workers=4)
     # Worker 0 has three steps, worker 1 two; worker 3 is the second of the second pair.
-    assert times(one, 1, worker=0)[:5].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
-    assert times(one, 1, worker=1)[:3].tolist() == [0.5, 0.6, 0.5]
-    assert times(one, 1, worker=3)[:3].tolist() == [0.5, 0.6, 0.5]
+    assert found[0][:5].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
+    assert found[1][:3].tolist() == found[3][:3].tolist() == [0.5, 0.6, 0.5]
     # The second block goes on where the first ended: 128 = 42 * 3 + 2.
-    assert times(one, 2, worker=0)[BLOCK : BLOCK + 2].tolist() == [0.3, 0.1]
-    # (0.2 + 0.55) / 2
-    assert one.expectation() == pytest.approx(0.375)
+    assert found[0][BLOCK : BLOCK + 2].tolist() == [0.3, 0.1]
 
 
 def test_a_trace_is_resampled_evenly_from_the_workers_own_row(folder: Path) -> None:
     one = law("trace", file=str(folder / "steps.csv"), replay="resample")
-    sample = times(one, 300, worker=2)
+    _, second, third = times(one, 12_000, workers=3)
     for value in (0.1, 0.2, 0.3):
-        share = np.mean(sample == value)
-        assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / sample.size)
-    assert set(times(one, 10, worker=1)) == {0.5, 0.6}
+        share = np.mean(third == value)
+        assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / third.size)
+    assert set(second[:-1]) == {0.5, 0.6}  # the last one is cut short
 
 
 def test_a_relative_trace_without_a_folder_is_in_the_current_directory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    assert law("trace", file="steps.csv").expectation() == pytest.approx(0.375)
-
-
-def test_a_resolved_trace_needs_no_file(folder: Path) -> None:
-    one = law("trace", file=str(folder / "steps.csv"))
-    text = ADAPTER.dump_json(one)
-    (folder / "steps.csv").unlink()
-    assert ADAPTER.validate_json(text, context={"text": True}) == one
+    assert times(law("trace", file="steps.csv"), 1)[0][0] == 0.1
 
 
 @pytest.mark.parametrize(
@@ -428,23 +298,25 @@ def test_a_broken_trace_is_refused_with_file_and_line(
     path = tmp_path / "broken.csv"
     path.write_text(content)
     with pytest.raises(ValidationError) as caught:
-        law("trace", file=str(path))
-    text = str(caught.value)
-    assert str(path) in text
-    assert message in text
+        scenario({"kind": "none"}, cluster={"compute": law("trace", file=str(path))})
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_trace_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match=r"missing\.csv: there is no such file"):
-        law("trace", file=str(tmp_path / "missing.csv"))
-    with pytest.raises(ValidationError, match="this is a folder"):
-        law("trace", file=str(tmp_path))
-    with pytest.raises(ValidationError, match="there is no such file"):
-        law("trace", file="/dev/zero")
-    (tmp_path / "binary.csv").write_bytes(b"worker,seconds\n0,\xff\n")
-    with pytest.raises(ValidationError, match="cannot be read as UTF-8"):
-        law("trace", file=str(tmp_path / "binary.csv"))
-    with (tmp_path / "huge.csv").open("wb") as file:
-        file.truncate(2**27)
-    with pytest.raises(ValidationError, match="larger than 1 MiB"):
-        law("trace", file=str(tmp_path / "huge.csv"))
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.csv", None, r"missing\.csv: there is no such file"),
+        (".", None, "this is a folder"),
+        ("/dev/zero", None, "there is no such file"),
+        ("binary.csv", b"worker,seconds\n0,\xff\n", "cannot be read as UTF-8"),
+        ("huge.csv", bytes(2**20 + 1), "larger than 1 MiB"),
+    ],
+)
+def test_a_trace_that_cannot_be_read_is_refused(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValidationError, match=message):
+        scenario({"kind": "none"}, cluster={"compute": law("trace", file=str(tmp_path / name))})
