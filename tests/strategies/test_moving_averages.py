@@ -36,7 +36,7 @@ def followed(averages: Any, values: Any, step: int, decay: float, num_updates: b
 
 @pytest.mark.parametrize("num_updates", [False, True])
 def test_the_model_that_is_measured_is_the_average(num_updates: bool) -> None:
-    settings = {"decay": 0.75, "num_updates": num_updates}
+    settings: dict[str, Any] = {"decay": 0.75, "num_updates": num_updates}
     trace, model = trained(settings)
     values = model.start
     averages = values
@@ -52,7 +52,7 @@ def test_the_model_that_is_measured_is_the_average(num_updates: bool) -> None:
 
 @pytest.mark.parametrize("every", [4, 7])
 def test_it_is_updated_at_every_step_whether_or_not_anybody_looks(every: int) -> None:
-    settings = {"decay": 0.75}
+    settings: dict[str, Any] = {"decay": 0.75}
     trace, model = trained(settings, workload={"evaluate_every": every})
     values = model.start
     averages = values
