@@ -121,7 +121,7 @@ def _dress(panel: Panel, every: Sequence[Panel]) -> None:
     _, up = _scales(panel, every)
     if chart.target is not None:
         axes.axhline(chart.target / up, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
-        text = f"target\n{chart.target / up:g}"
+        text = f"target\n{chart.target / up:,g}"
         at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
         axes.annotate(text, (1, chart.target / up), (4, 0), va="center", fontsize=8.5, **at)
     if "x" in chart.log:
@@ -131,7 +131,8 @@ def _dress(panel: Panel, every: Sequence[Panel]) -> None:
         _swept(panel)
     elif "x" not in chart.log:
         axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
-        axes.set_xlim(left=0)
+        if chart.mark == "lines":
+            axes.set_xlim(left=0)
     beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
     if chart.y == "loss" and not chart.ticks:
         _of_losses(axes, beside, chart.target)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from varsim.study.plan.findings import Guess
     from varsim.study.plan.plan import Plan
 
+_WIDE: Final = 30  # times the cheapest is the dearest where the axis of prices is logarithmic
 MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all
 FILES: Final = {
     SCENARIO: "the answer as a scenario",
@@ -191,7 +192,9 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
     price = "machines" if plan.question.base.prices is None else "cost_per_hour"
     rows = list(enumerate(cells[:MOST_CELLS]))
     targets = plan.question.targets
-    return scatter(
+    costs = [one.hourly for one in cells if one.hourly > 0]
+    wide = bool(costs) and max(costs) >= _WIDE * min(costs)
+    chart = scatter(
         every,
         price,
         "throughput" if fast else "goodput",
@@ -200,6 +203,7 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
         [at for at, one in rows if one == plan.found.answer],
         targets.throughput if fast else targets.goodput,
     )
+    return chart._replace(log="x" if wide else "") if chart is not None else None
 
 
 # --- the notes ------------------------------------------------------------------------------------

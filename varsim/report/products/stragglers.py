@@ -51,9 +51,10 @@ def _pictures(found: Stragglers, numbers: Sequence[int]) -> tuple[Chart, ...]:
     steps = found.table.shape[0]
     groups = np.array_split(np.arange(steps), min(steps, _MOST_COLUMNS))
     rows = [
-        {"x": int(group[0]), "row": numbers[worker], "mean": float(mean), "best": False}
+        {"x": int(group[0]), "row": numbers[worker], "mean": float(means[worker]), "best": False}
         for group in groups
-        for worker, mean in enumerate(found.table[group].mean(axis=0) / found.mean)
+        for means in [found.table[group].mean(axis=0) / found.mean]
+        for worker in reversed(range(len(means)))  # the first on top
     ]
     of = "time / mean of all"
     return (Chart.of("heat_map", "heat", rows, "step", "worker", by=of, target=1.0),)
