@@ -88,7 +88,7 @@ def swept(
     )
     cases = cases_of(sweep, strategies)
     with TemporaryDirectory() as folder, Store(Path(folder)) as store, Here() as backend:
-        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        books = Books(sweep, (case for _, _, case in cases), store.runs())
         carry_out(books, store, backend, lambda status: None, books.begin())
     return table_of(sweep, cases, books)
 

@@ -7,8 +7,8 @@ from varsim.report.told import Note
 from varsim.scenario.plan import Question, question_of_text
 from varsim.study.plan.cell import Cell, Places, all_cells
 from varsim.study.plan.plan import Plan
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.execution import Backend, Here
 from varsim.study.sweep.store import Store
 

@@ -8,7 +8,7 @@ from tests.plan.planning import BASE, BLOCK, note, question
 from varsim import ScenarioError
 from varsim.report.told import Number
 from varsim.study.plan.plan import Plan, Planning
-from varsim.study.plan.runs import Runs
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.execution import Here
 from varsim.study.sweep.store import Store
 

@@ -157,7 +157,7 @@ class TestTheAnswer:
         found, runs, _ = searched(question(base=base), tmp_path)
         best = found.answer
         assert best is not None
-        sent = [run.measured[SENT] for run in runs.of(best.cell, best.replications)]
+        sent = [run.measured[SENT] for run in runs.of(best.cell.case, best.replications)]
         per_hour = [2.0 * best.cell.machines.workers + 0.5 * one * 3600 / 1e9 for one in sent]
         assert list(best.values) == pytest.approx(per_hour)
         assert not best.cell.known("cost_per_hour")
@@ -310,7 +310,7 @@ def test_what_binds(tmp_path: Path) -> None:
     found, runs, _ = searched(question(), tmp_path)
     best = found.answer
     assert best is not None
-    bound = binding(found, best, runs.of(best.cell))
+    bound = binding(found, best, runs.of(best.cell.case))
     assert bound.nearest is not None
     assert bound.nearest.cell.machines.workers == 5
     assert [one.target for one in bound.nearest.missed] == ["throughput"]

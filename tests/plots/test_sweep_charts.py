@@ -42,7 +42,7 @@ def table(tmp_path: Path, *sets: str, block: str = "") -> Table:
 def swept(tmp_path: Path, sweep: Sweep) -> Table:
     cases = cases_of(sweep)
     with Store(tmp_path) as store, Here() as backend:
-        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        books = Books(sweep, (case for _, _, case in cases), store.runs())
         carry_out(books, store, backend, lambda status: None, books.begin())
     return table_of(sweep, cases, books)
 

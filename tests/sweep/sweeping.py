@@ -64,6 +64,6 @@ def carried_out(
     """The table of a sweep whose runs are kept in `directory`."""
     cases = cases_of(what)
     with Store(directory) as store, backend or Here() as maker:
-        books = Books.opened(what, (case for _, _, case in cases), store.runs())
+        books = Books(what, (case for _, _, case in cases), store.runs())
         carry_out(books, store, maker, lambda status: None, books.begin())
     return table_of(what, cases, books), books, cases

@@ -130,7 +130,7 @@ class TestTheSameTable:
         cases = cases_of(sweep())
         killed: list[int] = []
         with Store(tmp_path / "other") as store, Processes(2) as backend:
-            books = Books.opened(sweep(), (case for _, _, case in cases), store.runs())
+            books = Books(sweep(), (case for _, _, case in cases), store.runs())
 
             def kill_once(_: Status) -> None:
                 if not killed:
@@ -288,7 +288,7 @@ class TestTogether:
         cases = list({case.key: case for _, _, case in cases_of(whole, ["on_write"])}.values())
         maker = Noting(seconds)
         with Forgetting(tmp_path) as store:
-            books = Books.opened(whole, cases, [])
+            books = Books(whole, cases, [])
             carry_out(books, store, maker, lambda status: None, books.begin())
         assert sum(maker.counts) == 800
         assert (maker.counts[0], max(maker.counts)) == (first, most)

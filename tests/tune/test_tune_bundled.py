@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from varsim import Scenario, load_scenario
-from varsim.study.plan.runs import Runs
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.execution import Processes
 from varsim.study.sweep.store import Store
 from varsim.study.tune.search import Search

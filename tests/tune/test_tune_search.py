@@ -15,7 +15,7 @@ from varsim import Scenario, simulate
 from varsim.report.formats import render
 from varsim.report.products.tune import measured, report
 from varsim.report.told import Cell, Note, Number
-from varsim.study.plan.runs import Runs
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.execution import Backend, Here, Processes
 from varsim.study.sweep.store import Store
 from varsim.study.tune.search import MORE, Rates, Search

@@ -88,7 +88,7 @@ def plan(
     from varsim.scenario.plan import load_question
     from varsim.study.amount import MOST_COUNTED
     from varsim.study.plan.plan import Planning
-    from varsim.study.plan.runs import Runs
+    from varsim.study.sweep.campaign import Runs
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_question(file, given, minimize, tuple(strategy))

@@ -83,7 +83,7 @@ def tune(
     from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
     from varsim.study.experiment import load
-    from varsim.study.plan.runs import Runs
+    from varsim.study.sweep.campaign import Runs
     from varsim.study.sweep.case import case_of
     from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar
 from warnings import warn
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
@@ -62,24 +62,6 @@ class Checked(Shown, list[T]):
 
         stuck = [one.standstill for one in self if isinstance(one, Beginning) and one.standstill]
         return DeadlockError("\n".join(one.report for one in stuck)) if stuck else None
-
-
-class Experiment(Protocol):
-    """A scenario of some kind (training, variables, sweep, plan) that is right as it is."""
-
-    kind: str
-
-    def run(self, jobs: int = 1, progress: Progress | None = None) -> Any:
-        """What comes of it, the same for any number of processes (`jobs`)."""
-        ...
-
-    def check(self) -> Any:
-        """How it begins, times only."""
-        ...
-
-    def explain(self, progress: Progress | None = None) -> Any:
-        """Why it is so; ValueError where there is nothing to explain."""
-        ...
 
 
 class Changeable:
@@ -188,7 +170,7 @@ class SweepExperiment:
         """What is known of some cases, by default of all, from the runs that are kept."""
         from varsim.study.sweep.campaign import Books
 
-        return Books.opened(self.sweep, self.distinct if cases is None else cases, store.runs())
+        return Books(self.sweep, self.distinct if cases is None else cases, store.runs())
 
     def table(self, books: "Books") -> "Table":
         """The table, once all runs are there."""
@@ -245,8 +227,8 @@ class PlanExperiment:
     ) -> "Plan":
         """Search for the answer; runs that a `directory` keeps are not made again."""
         from varsim.study.plan.plan import Planning
-        from varsim.study.plan.runs import Runs
         from varsim.study.simulation import check_jobs
+        from varsim.study.sweep.campaign import Runs
         from varsim.study.sweep.execution import backend
 
         check_jobs(jobs)

@@ -12,11 +12,11 @@ from varsim.scenario.training import Scenario
 from varsim.study.cost import COSTS
 from varsim.study.measure import ACTIVITIES
 from varsim.study.plan.cell import Cell, cell_of
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found
 from varsim.study.plan.standing import RATES, Standing, standing
 from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import interval
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.case import Finished
 from varsim.study.verdict import front, surely_more
 from varsim.study.why.levers import alone
@@ -101,9 +101,9 @@ def guess(found: Found, runs: Runs) -> Guess | None:
     if not scenario.cluster.doubt(scenario.workload):
         return None
     cells = {speed: _at(best.cell, speed) for speed in SPEEDS} if found.answer else {}
-    runs.make([(cell, best.replications) for cell in cells.values()])
+    runs.make((cell.case, best.replications) for cell in cells.values())
     answers = {
-        speed: standing(found.question, cell, runs.of(cell, best.replications))
+        speed: standing(found.question, cell, runs.of(cell.case, best.replications))
         for speed, cell in cells.items()
     }
     return Guess(scenario, answers)

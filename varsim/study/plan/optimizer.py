@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from varsim.scenario.plan import Question
 from varsim.scenario.sweep.space import Number
 from varsim.study.plan.cell import Cell, cell_of
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.standing import Standing, margin, standing
+from varsim.study.sweep.campaign import Runs
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -92,9 +92,9 @@ class _Explorer:
                 self._known[cell.number] = cell
                 cells.append((place, cell))
         count = self._question.first_replications
-        self._runs.make((cell, count) for _, cell in cells)
+        self._runs.make((cell.case, count) for _, cell in cells)
         for place, cell in cells:
-            self._tried[place] = standing(self._question, cell, self._runs.of(cell))
+            self._tried[place] = standing(self._question, cell, self._runs.of(cell.case))
         top = min((one for one in self._tried.values() if one), key=_order, default=None)
         if top is not None and top.feasible:
             self._runs.best = (str(top.cell.number), top.objective.mean)

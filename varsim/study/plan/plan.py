@@ -11,10 +11,10 @@ from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, some_cells
 from varsim.study.plan.findings import Binding, Guess, binding, guess
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
 from varsim.study.plan.standing import Standing
 from varsim.study.shown import Shown
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.case import Case, Finished
 
 _LONGEST_NAME: Final = 64
@@ -101,7 +101,7 @@ class Planning:
         found = Search(self.question, cells, runs, exhaustive=everything).run()
         doubtful = guess(found, runs)
         best = found.answer
-        own = [] if best is None else runs.of(best.cell, best.replications)
+        own = [] if best is None else runs.of(best.cell.case, best.replications)
         bound = None if best is None else binding(found, best, own)
         places = Places(self.question.quantities, cells)
         too_large = tuple(self.too_large)

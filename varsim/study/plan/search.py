@@ -21,8 +21,8 @@ from typing import Final
 from varsim.scenario.plan import Question
 from varsim.scenario.sweep.space import Point
 from varsim.study.plan.cell import Cell, cell_of, distinct
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.standing import Standing, is_exact, may_be_lower, standing
+from varsim.study.sweep.campaign import Runs
 from varsim.study.verdict import Rival, beside
 
 BATCH: Final = 16
@@ -151,7 +151,9 @@ class Search:
     def _screen(self, cells: Iterable[Cell]) -> None:
         cells = list(cells)
         count = self._question.first_replications
-        self._runs.make((cell, 1 if is_exact(self._question, cell) else count) for cell in cells)
+        self._runs.make(
+            (cell.case, 1 if is_exact(self._question, cell) else count) for cell in cells
+        )
         self._enter(cells)
 
     def _decide(self) -> None:
@@ -165,7 +167,7 @@ class Search:
                     wanted[one.cell.number] = (one.cell, more)
             if not wanted:
                 return
-            self._runs.make(wanted.values())
+            self._runs.make((cell.case, count) for cell, count in wanted.values())
             self._enter([cell for cell, _ in wanted.values()])
 
     def _close(self, label: str) -> list[Standing]:
@@ -194,7 +196,7 @@ class Search:
 
     def _enter(self, cells: Iterable[Cell]) -> None:
         for cell in cells:
-            found = standing(self._question, cell, self._runs.of(cell))
+            found = standing(self._question, cell, self._runs.of(cell.case))
             self._found.looked_at[cell.number] = found
         best = next(iter(self._found.ranking()), None)
         if best is not None:
@@ -205,8 +207,8 @@ class Search:
         question = self._question
         cell = fresh(best.cell)
         count = max(FRESH, best.replications)
-        self._runs.make([(cell, count)])
-        return standing(question, cell, self._runs.of(cell, count))
+        self._runs.make([(cell.case, count)])
+        return standing(question, cell, self._runs.of(cell.case, count))
 
 
 def fresh(cell: Cell) -> Cell:

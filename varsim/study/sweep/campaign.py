@@ -1,11 +1,10 @@
-"""Carrying out a sweep: which runs are still to be made, how often, and what came of them."""
+"""Carrying out sweeps and searches: which runs are still to be made, and what came of them."""
 
 import math
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario, is_random
@@ -46,35 +45,39 @@ def steering(scenario: Scenario) -> tuple[str, ...]:
 Watcher: TypeAlias = Callable[[Status], None]
 
 
-@dataclass
-class Books:
-    """What is known of every case of a sweep, and what is to be found out."""
+class Ledger:
+    """What has been run of some cases, and how often each is to be run as far as is known.
 
-    sweep: Sweep
-    cases: dict[str, Case]
-    resumed: int = 0
-    _runs: dict[str, dict[int, Finished]] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
-    _done: int = 0
-    _total: int = 0
-    _failed: int = 0
-    _best: tuple[str, float] | None = None
+    `kept`: runs from before, which are not made again; those that failed are.
+    """
 
-    @classmethod
-    def opened(cls, sweep: Sweep, cases: Iterable[Case], kept: Iterable[Finished]) -> "Books":
-        """The books of these cases, with the runs that were kept; failed ones are tried again."""
-        books = cls(sweep, {case.key: case for case in cases})
-        books._runs = {key: {} for key in books.cases}
+    def __init__(self, cases: Iterable[Case], kept: Iterable[Finished]) -> None:
+        self.cases = {case.key: case for case in cases}
+        self.best: tuple[str, float] | None = None  # what the progress tells of
+        self.resumed = 0
+        self._runs: defaultdict[str, dict[int, Finished]] = defaultdict(dict)
         for run in kept:
-            if run.key in books.cases and not run.failure:
-                books._runs[run.key][run.replication] = run
-        books._asked = dict.fromkeys(books.cases, 0)
-        return books
+            if not run.failure:
+                self._runs[run.key][run.replication] = run
+        self._asked: Counter[str] = Counter()
+        self._done = self._total = self._failed = 0
 
-    def begin(self) -> list[tuple[str, int]]:
-        """All runs that are to be made first, replication by replication."""
-        wanted = [run for key in self.cases for run in self._more(key)]
-        return sorted(wanted, key=lambda run: run[1])  # stable: cases in their order
+    @property
+    def status(self) -> Status:
+        """How far it is."""
+        return Status(self._done, self._total, self.resumed, self._failed, self.best)
+
+    def ask(self, key: str, count: int) -> list[tuple[str, int]]:
+        """What is to be made so that there are so many runs of a case."""
+        found = self._runs[key]
+        more = range(self._asked[key], count)
+        todo = [(key, number) for number in more if number not in found]
+        there = len(more) - len(todo)
+        self._asked[key] += len(more)
+        self._total += len(more)
+        self._done += there
+        self.resumed += there
+        return todo
 
     def enter(self, run: Finished) -> list[tuple[str, int]]:
         """Take in a run; the runs that are now to be made besides."""
@@ -83,34 +86,37 @@ class Books:
         self._failed += bool(run.failure)
         return self._more(run.key)
 
+    def _more(self, key: str) -> list[tuple[str, int]]:
+        """What follows from the runs of a case, once one has ended."""
+        return []
+
+
+class Books(Ledger):
+    """The ledger of a sweep: each case is run until it is known well enough."""
+
+    def __init__(self, sweep: Sweep, cases: Iterable[Case], kept: Iterable[Finished]) -> None:
+        super().__init__(cases, kept)
+        self._sweep = sweep
+
+    def begin(self) -> list[tuple[str, int]]:
+        """All runs that are to be made first, replication by replication."""
+        wanted = [run for key in self.cases for run in self._more(key)]
+        return sorted(wanted, key=lambda run: run[1])  # stable: cases in their order
+
     def runs(self, key: str) -> list[Finished]:
         """The runs of a case that count, by replication: as many as its values ask for."""
         found = self._runs[key]
         count, _ = self._wanted(key)
         return [found[number] for number in range(count) if number in found]
 
-    def complete(self, key: str) -> bool:
-        """Whether all runs of a case have been made, none of them in vain."""
-        return self._wanted(key)[1]
-
-    @property
-    def status(self) -> Status:
-        """How far the sweep is."""
-        return Status(self._done, self._total, self.resumed, self._failed, self._best)
-
     def _wanted(self, key: str) -> tuple[int, bool]:
         """How often a case is to be run as far as is known, and whether it was."""
         runs, scenario = self._whole(key), self.cases[key].scenario
-        if not self.random(key):
+        if not is_random(scenario, scenario.strategies[0]):
             return 1, bool(runs)
-        rule = self.sweep.first_replications, self.sweep.most_replications, self.sweep.precision
+        rule = self._sweep.first_replications, self._sweep.most_replications, self._sweep.precision
         values = [[run.measured[metric] for run in runs] for metric in steering(scenario)]
         return replications(values[0], *rule, *values[1:])
-
-    def random(self, key: str) -> bool:
-        """Whether the replications of a case may differ at all."""
-        scenario = self.cases[key].scenario
-        return is_random(scenario, scenario.strategies[0])
 
     def _whole(self, key: str) -> list[Finished]:
         """Replications 0, 1, ... up to the first that is missing or failed."""
@@ -123,42 +129,49 @@ class Books:
     def _more(self, key: str) -> list[tuple[str, int]]:
         """What a case wants now: nothing while something is under way, or once one run failed."""
         found = self._runs[key]
-        if any(run.failure for run in found.values()):
-            return []
-        asked = self._asked[key]
-        if any(number not in found for number in range(asked)):
+        under_way = any(number not in found for number in range(self._asked[key]))
+        if under_way or any(run.failure for run in found.values()):
             return []
         count, enough = self._wanted(key)
-        there = sum(number in found for number in range(asked, count))
-        self._asked[key] = count
-        self._total += count - asked
-        self._done += there
-        self.resumed += there
+        todo = self.ask(key, count)
         if enough:
             mean = interval([run.measured[STEERING] for run in self._whole(key)[:count]]).mean
-            if self._best is None or mean > self._best[1]:
-                self._best = (key, mean)
-            return []
-        return [(key, number) for number in range(count) if number not in found]
+            if self.best is None or mean > self.best[1]:
+                self.best = (key, mean)
+        return todo
 
 
-class Bookkeeping(Protocol):
-    """What `carry_out` needs of whoever knows which runs are to be made."""
+class Runs(Ledger):
+    """The ledger of a search, and a way to make more runs, a batch at a time.
 
-    cases: dict[str, Case]
+    Which ones depends on nothing but the results. The total of its status is that of the batch
+    under way and all before it.
+    """
 
-    @property
-    def status(self) -> Status:
-        """How far it is."""
-        ...
+    def __init__(self, store: Store, backend: Backend, watch: Watcher) -> None:
+        super().__init__((), store.runs())
+        self._store, self._backend, self._watch = store, backend, watch
 
-    def enter(self, run: Finished) -> list[tuple[str, int]]:
-        """Take in a run; the runs that are now to be made besides."""
-        ...
+    def make(self, wanted: Iterable[tuple[Case, int]]) -> None:
+        """See that these cases have been run so often, replication by replication."""
+        todo = []
+        for case, count in wanted:
+            self.cases.setdefault(case.key, case)
+            todo += self.ask(case.key, count)
+        todo.sort(key=lambda run: run[1])  # stable
+        if todo:
+            self._watch(self.status)
+            carry_out(self, self._store, self._backend, self._watch, todo)
+
+    def of(self, case: Case, count: int | None = None) -> list[Finished]:
+        """The first runs of a case, replication by replication; by default all it was asked for."""
+        found, asked = self._runs[case.key], self._asked[case.key]
+        numbers = range(asked if count is None else min(count, asked))
+        return [found[number] for number in numbers if number in found]
 
 
 def carry_out(
-    books: Bookkeeping,
+    books: Ledger,
     store: Store,
     backend: Backend,
     watch: Watcher,
@@ -225,7 +238,7 @@ def _clear(
 class _Queue:
     """The runs to be made, handed out a few at a time."""
 
-    def __init__(self, books: Bookkeeping, todo: Iterable[tuple[str, int]]) -> None:
+    def __init__(self, books: Ledger, todo: Iterable[tuple[str, int]]) -> None:
         self._books = books
         self._waiting = deque(todo)
         self._packed: dict[str, bytes] = {}

@@ -24,9 +24,9 @@ from varsim.scenario.sweep.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.plan.cell import Cell, cell_of
-from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import FRESH, fresh
 from varsim.study.statistics import Estimate, interval
+from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.case import Finished
 from varsim.study.verdict import CLOSE, Ranking, lead_of, ranked, verdict
 from varsim.values.optimizer import Optimizer
@@ -306,10 +306,10 @@ class Search:
         """Search until nothing is left to try, then measure what was found."""
         self._settle_the_end(runs)
         while wanted := self._wanted():
-            runs.make(wanted.values())
+            runs.make((cell.case, count) for cell, count in wanted.values())
             for (label, place), (cell, _) in wanted.items():
                 ladder = self._ladders[label]
-                trial = Trial.of(self.goal, cell, ladder.rate(place), runs.of(cell))
+                trial = Trial.of(self.goal, cell, ladder.rate(place), runs.of(cell.case))
                 ladder.trials[place] = trial
                 if trial.sound and (runs.best is None or trial.order[1] < runs.best[1]):
                     runs.best = (str(cell.number), trial.order[1])
@@ -318,7 +318,7 @@ class Search:
             for label, ladder in self._ladders.items()
             if not ladder.trials[ladder.best].failure
         }
-        runs.make((cell, self.most) for cell in cells.values())
+        runs.make((cell.case, self.most) for cell in cells.values())
         ladders = self._ladders.items()
         tuned = tuple(self._tuned(ladder, cells.get(label), runs) for label, ladder in ladders)
         return Rates(self.asked, self.goal, tuned)
@@ -334,11 +334,11 @@ class Search:
             self._end(stop)
             return
         cells = [self._cell(label, one.before) for label, one in self._ladders.items()]
-        runs.make((cell, self.first) for cell in cells)
+        runs.make((cell.case, self.first) for cell in cells)
         lasted = [
             run.measured["simulated_time"]
             for cell in cells
-            for run in runs.of(cell)
+            for run in runs.of(cell.case)
             if not run.failure
         ]
         self._cells.clear()
@@ -371,7 +371,7 @@ class Search:
         best = ladder.trials[ladder.best]
         again = None
         if cell is not None:
-            again = Trial.of(self.goal, cell, best.rate, runs.of(cell, self.most))
+            again = Trial.of(self.goal, cell, best.rate, runs.of(cell.case, self.most))
         return Tuned(
             ladder.label,
             ladder.before,
