@@ -78,3 +78,9 @@ class TestEveryNumberIsTrue:
                 assert abs(after.first[0] - before.first[0] - float(written)) < 0.001 * (
                     abs(float(written)) + abs(after.first[0])
                 )
+
+
+def test_whole_numbers_wrap_around() -> None:
+    more = ("variables.0.dtype=int32", "variables.0.initial=2000000000")
+    (said,) = sentences(acting("on_write", "sum", ["add, value: 1000000000"], (), *more))
+    assert "; their sum -1294967296 is added to every copy" in said

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import prod
 from typing import Any, Final
 
@@ -138,10 +138,8 @@ def _table(scenario: VariablesScenario, label: str, told: Telling) -> Table:
     above = list(_about(there, told.rows, scenario.program))
     rows = list(_data(scenario, label, told))
     unit, times = _times(told.rows)
-    steps, before = [], 0
-    for row in told.rows:
-        steps.append("" if row.step == before else str(row.step))
-        before = row.step
+    before = [0, *(row.step for row in told.rows)]
+    steps = [str(now) * (now != last) for last, now in pairwise(before)]
     said, copies = [row[5] for row in rows], [row[7] for row in rows]
     if wide := max(map(len, copies), default=0) > _WIDE:
         held = [f"\ncopies: {one}" if one else "" for one in copies]
@@ -176,8 +174,9 @@ def _times(rows: Sequence[Row]) -> tuple[str, list[str]]:
 def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> Iterator[str]:
     """What the mode means for the variables: a paragraph for those of one sort."""
 
-    def sort(look: Look) -> tuple[str, str, int]:
-        return look.home, look.aggregation, look.server if look.home == "none" else 0
+    def sort(look: Look) -> tuple[str, str, bool, int]:
+        server = look.server if look.home == "none" else 0
+        return look.home, look.aggregation, look.left_out, server
 
     for _, some in groupby(sorted(there.values(), key=sort), sort):
         sorts = list(some)
@@ -188,7 +187,7 @@ def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> 
 
 def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
     look, names = some[0], listed([one.name for one in some])
-    whole = any(one.whole for one in some)
+    whole = any(one.bits for one in some)
     if look.home == "none":
         yield (
             f"One copy of {names} is on ps {look.server}. All write and read it over the network, "

@@ -42,12 +42,12 @@ class Look(NamedTuple):
 
     `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
     or none (one copy, on `server`). `merged`: writes of several replicas are brought together.
-    `left_out`: the last replica has no part in a reduction. `whole`: it holds whole numbers.
+    `left_out`: the last replica has no part in a reduction. `bits`: of whole numbers, or 0.
     """
 
     name: str
     aggregation: str
-    whole: bool
+    bits: int
     home: Mode
     replicas: int
     server: int
@@ -70,7 +70,8 @@ def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, Look]:
         # An int32 is always reduced to one device.
         left_out = odd and merged and one.dtype != "int32"
         left_out = left_out and one.aggregation != "only_first_replica"
-        own = (one.name, one.aggregation, one.whole_numbers, one.synchronization or mode)
+        bits = int(one.dtype.removeprefix("int")) if one.whole_numbers else 0
+        own = (one.name, one.aggregation, bits, one.synchronization or mode)
         found[one.name] = Look(*own, workers, index % servers, merged, left_out)
     return found
 
@@ -173,10 +174,12 @@ def _reduced(row: Row, look: Look, parts: Sequence[ValueSummary], count: int) ->
     kind, old, new = _kind(row), row.old[0], row.copies[0]
     if kind == "assign":
         return new
-    if look.whole and kind != "moving_average":
-        sign = -1 if kind == "assign_sub" else 1
-        first = tuple(sign * (b - a) for a, b in zip(old.first, new.first, strict=True))
-        return ValueSummary(new.shape, first, sign * (new.mean - old.mean))
+    if look.bits and kind != "moving_average":
+        sign, half = -1 if kind == "assign_sub" else 1, 2 ** (look.bits - 1)
+        gaps = [sign * (b - a) for a, b in zip(old.first, new.first, strict=True)]
+        first = tuple((gap + half) % (2 * half) - half for gap in gaps)
+        alike = flat(old) and flat(new)
+        return ValueSummary(new.shape, first, first[0] if alike else sign * (new.mean - old.mean))
     columns = zip(*(one.first for one in parts), strict=True)
     first = tuple(sum(column) / count for column in columns)
     return ValueSummary(new.shape, first, sum(one.mean for one in parts) / count)

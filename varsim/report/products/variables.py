@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from varsim.study.variables import VariablesResult
 
 MOST_RATIOS: Final = 12  # rows of the table over reads per write
-_MOST_VARIABLES: Final = 8  # whose values are printed; a page has all
+_MOST_VARIABLES: Final = 8  # whose values are printed without --all
 _TIME: Final = "time_per_step"
 _MOST_TOLD: Final = 3  # variables that modes leave unlike
 _ALIKE: Final = 1 + 1e-9
@@ -46,8 +46,6 @@ def report(result: "VariablesResult") -> Report:
     from varsim.scenario.writing import dump_scenario
 
     scenario, ranking, charts = result.scenario, ranking_of(result), tuple(_charts(result))
-    shown = seen(result, _MOST_VARIABLES)
-    more = [seen(result)] if len(scenario.variables) > _MOST_VARIABLES else []
     over = [over_ratios(result)] if result.ratios else []
     return Report(
         "variables",
@@ -56,18 +54,11 @@ def report(result: "VariablesResult") -> Report:
         _table(result, ranking),
         tuple(_notes(result)),
         next="varsim explain FILE",
-        setting={
-            "replicas": scenario.cluster.workers,
-            "modes": len(result.modes),
-            "steps": scenario.program.steps,
-            "replications": result.replications,
-            "seed": scenario.seed,
-        },
         charts=charts,
         pictures=lambda: (program_step.chart(result), *charts),
         embedded={"step": "What happens in a step"},
-        details=(*over, shown, *more, links(result.carried, {mode: mode for mode in result.modes})),
-        always=len(over) + 1,
+        details=(*over, seen(result), links(result.carried, {one: one for one in result.modes})),
+        always=len(over) + (len(scenario.variables) <= _MOST_VARIABLES),
         source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
         families=result.families,
@@ -92,10 +83,6 @@ def ranking_of(result: "VariablesResult") -> Ranking[str]:
     )
     assert found is not None, "every step takes a time"
     return found
-
-
-def _order(ranking: Ranking[str]) -> list[str]:
-    return [ranking.best, *(rival.key for rival in ranking.rivals)]
 
 
 # --- the headline -------------------------------------------------------------------------------
@@ -175,7 +162,7 @@ def _over(result: "VariablesResult") -> Note:
 
 def _table(result: "VariablesResult", ranking: Ranking[str]) -> Table:
     """What a step costs in each mode, a row per mode by rank."""
-    order = _order(ranking)
+    order = [ranking.best, *(rival.key for rival in ranking.rivals)]
 
     def column(key: str, head: str, unit: str = "", *, bar: bool = False) -> Column:
         cells = tuple(Number.of(result.estimate(mode, key), unit) for mode in order)
@@ -207,18 +194,16 @@ def _ratio(result: "VariablesResult", mode: str) -> Cell:
     return Number.of(found, verdict="tie" if tie else "")
 
 
-def seen(result: "VariablesResult", most: int = 0) -> Table:
+def seen(result: "VariablesResult") -> Table:
     """What replicas and the outside read last of variables, and what copies hold at the end."""
-    variables = result.scenario.variables[: most or None]
+    variables, workers = result.scenario.variables, result.scenario.cluster.workers
     pairs = [(one.name, mode) for one in variables for mode in result.modes]
     views = [result.view(mode, name) for name, mode in pairs]
-    workers = result.scenario.cluster.workers
-    copies = [workers if result.trace(mode).mode != "none" else 1 for _, mode in pairs]
     columns = {
         "outside": [text(view.outside) for view in views],
         "replicas": [beside(view.replicas) for view in views],
         "copies at the end": [
-            beside(view.copies, of) for view, of in zip(views, copies, strict=True)
+            beside(view.copies, workers if len(view.copies) > 1 else 1) for view in views
         ],
     }
     single = len(result.modes) == 1
@@ -229,7 +214,7 @@ def seen(result: "VariablesResult", most: int = 0) -> Table:
             for name, cells in columns.items()
             if set(cells) != {"-"}
         ),
-        corner=f"{'Read last' if most else 'All that was read last'}: variable, mode",
+        corner="Read last: variable, mode",
     )
 
 
@@ -382,7 +367,4 @@ def _view(view: "VariableView") -> dict[str, Any]:
 
 
 def _glances(glances: "Sequence[ValueSummary | None]") -> list[dict[str, Any] | None]:
-    return [
-        one and {"shape": list(one.shape), "first": list(one.first), "mean": one.mean}
-        for one in glances
-    ]
+    return [one and one._asdict() for one in glances]
