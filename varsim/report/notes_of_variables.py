@@ -28,17 +28,24 @@ def _fastest_over(of: Values) -> str:
     return f"Fastest: {', '.join(said)}, {of[f'best{number}']} above."
 
 
+def _told_steps(of: Values) -> str:
+    """How long the steps that are told take in each mode."""
+    steps, every = of["steps"], of["of"]
+    one = steps == "1"
+    who = f"The first of {every} steps" if one else f"The first {steps} of {every} steps"
+    if steps == every:
+        who = "Its one step" if one else f"All {every} steps"
+    more = "" if steps == every else f"; --steps {every} shows all"
+    return f"{who} take{'s' * one} {of['took']}{more}."
+
+
 SENTENCES: Final[dict[str, Line]] = {
     "step-fastest": partial(_step, "Fastest"),
     "step-tie": partial(_step, "Tied fastest"),
     "step-close": partial(_step, "Too close to call"),
     "step-alone": "{best}: {rate} a step.",
     "fastest-over": _fastest_over,
-    "every-step": lambda of: "Its one step." if of["of"] == "1" else f"All {of['of']} steps.",
-    "first-steps": lambda of: (
-        f"The first {of['steps'] + ' of ' if of['steps'] != '1' else 'of '}{of['of']} steps; "
-        f"--steps {of['of']} shows all."
-    ),
+    "told-steps": _told_steps,
     "read-outside": "Last read from outside: {seen}.",
 }
 

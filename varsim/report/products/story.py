@@ -27,10 +27,11 @@ from varsim.report.products.story_rows import (
     sentence,
     share_of,
     size,
+    time,
     who,
 )
 from varsim.report.products.values import beside, number, of_arrays, shortened
-from varsim.report.told import Column, Data, Note, Number, Report, Table
+from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
 from varsim.report.wording import listed
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.variables import VariablesScenario
@@ -59,11 +60,12 @@ def report(story: Story) -> Report:
     rows = [row for label, one in told.items() for row in _data(scenario, label, one)]
     tables = [_table(scenario, label, one) for label, one in told.items()]
     steps, every = story[0].steps, scenario.program.steps
-    done = {"steps": steps, "of": every}
+    took = tuple(f"{time(_took(one))} in {label}" for label, one in told.items())
+    done: dict[str, Value] = {"steps": steps, "of": every, "took": took}
     return Report(
         "story",
         scenario.name,
-        (Note("every-step" if steps == every else "first-steps", done),),
+        (Note("told-steps", done),),
         _summary(told),
         tuple(_notes(story)),
         details=(_setting(scenario), *tables),
@@ -105,9 +107,8 @@ def _summary(told: Mapping[str, Telling]) -> Table:
     times, sizes, counts = [], [], []
     for one in told.values():
         rows = [row for row in one.rows if row.step]
-        took = max((row.end for row in rows), default=one.began) - one.began
         sent = [each.size for row in rows for some in row.sent for each in some]
-        times.append(Number(took / 1e9 / one.steps, unit="s"))
+        times.append(Number(_took(one) / 1e9 / one.steps, unit="s"))
         sizes.append(Number(sum(sent) / one.steps, unit="B"))
         counts.append(Number(len(sent) / one.steps))
     columns = (
@@ -116,6 +117,11 @@ def _summary(told: Mapping[str, Telling]) -> Table:
         Column("messages_per_step", "messages a step", tuple(counts)),
     )
     return Table(tuple(told), columns, corner="mode")
+
+
+def _took(told: Telling) -> int:
+    """How long the steps that are shown take, ns."""
+    return max((row.end for row in told.rows if row.step), default=told.began) - told.began
 
 
 def _notes(story: Story) -> Iterator[Note]:
