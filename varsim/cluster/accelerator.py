@@ -1,6 +1,7 @@
 """What a worker computes on: a device by name or by its rate, and the times of its steps."""
 
-from typing import Any, Final, Literal, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -85,20 +86,18 @@ class Device(Model):
         known = presets.devices().get(str(described.get("preset")))
         return described if known is None else {**described, "precision": known.default_precision}
 
-    @model_validator(mode="after")
-    def _one_source_of_the_peak(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if (self.preset is None) == (self.peak is None):
-            raise ValueError("give either a preset or a peak")
+            yield "give either a preset or a peak"
         if self.preset is None:
             if self.precision is not None:
-                raise ValueError("precision chooses a rate of a preset; with a peak it has no use")
+                yield "precision chooses a rate of a preset; with a peak it has no use"
             if self.measured:
-                raise ValueError("measured chooses a rate of a preset; with a peak it has no use")
+                yield "measured chooses a rate of a preset; with a peak it has no use"
             if self.peak is not None and self.peak <= 0:
-                raise ValueError("peak must be above 0")
+                yield "peak must be above 0"
         else:
             self._preset_rate(self.preset)
-        return self
 
     @property
     def share(self) -> float:

@@ -1,10 +1,10 @@
 """The cluster as a scenario describes it: workers, their compute times, servers and network."""
 
 import re
-from collections.abc import Iterable
-from typing import Final, Literal, Self
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, ValidationError
 
 from varsim.cluster.accelerator import Device
 from varsim.cluster.overheads import Overheads
@@ -39,11 +39,9 @@ class SlowWorker(Model):
     until: Seconds | None = None
     """Until when; by default to the end."""
 
-    @model_validator(mode="after")
-    def _ends_after_it_starts(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.until is not None and self.until <= self.after:
-            raise ValueError("until must be later than after")
-        return self
+            yield "until must be later than after"
 
 
 class Cluster(Model):
@@ -98,33 +96,27 @@ class Cluster(Model):
     """Share of its pace that an all-reduce keeps beside computation, with `overlap`; by default 1.
     """
 
-    @model_validator(mode="after")
-    def _ranks_exist(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         for key in ("workers", "parameter_servers"):
             if getattr(self, key) > _MOST_HOSTS:
-                raise ValueError(f"{key}: at most {_MOST_HOSTS:,} can be simulated")
+                yield f"{key}: at most {_MOST_HOSTS:,} can be simulated"
         if (self.device is None) == (self.compute is None):
-            raise ValueError("give either compute (a law of compute times) or device")
+            yield "give either compute (a law of compute times) or device"
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
         self.network.check_workers(self.workers)
         self._check_servers_on()
         if self.partitioner is not None and self.placement == "partitioned":
-            raise ValueError(
+            yield (
                 "partitioner has no effect: placement partitioned cuts every tensor over all "
                 "servers; choose round_robin or by_bytes"
             )
         if isinstance(self.compute, Correlated) and isinstance(self.network, Nodes):
             size, there = self.compute.workers_per_node, self.workers_of_a_host
             if size not in (None, there):
-                raise ValueError(
-                    f"compute.workers_per_node is {size}, but a node of the network has {there}"
-                )
+                yield f"compute.workers_per_node is {size}, but a node of the network has {there}"
         said = None if self.compute is None else self.compute.backward_share()
         if self.backward_share is not None and said is not None:
-            raise ValueError(
-                "backward_share has no effect: compute says how long the backward pass takes"
-            )
-        return self
+            yield "backward_share has no effect: compute says how long the backward pass takes"
 
     @property
     def share_of_backward(self) -> float:
@@ -211,14 +203,12 @@ class ClusterChange(Model):
     network: AnyTopology | None = None
     """Takes the place of the cluster's."""
 
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if not self.model_fields_set:
-            raise ValueError(
+            yield (
                 "say what is different: parameter_servers, placement, partitioner, servers_on or "
                 "network"
             )
-        return self
 
     def check(self, *, uses_servers: bool, reduces: bool) -> None:
         """Raise ValueError where something is said of what the strategy does not do.

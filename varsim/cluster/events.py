@@ -1,9 +1,9 @@
 """What happens to the processes of a run from outside: deaths, restarts, an orderly end."""
 
-from collections.abc import Sequence
-from typing import Literal, Self, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from varsim.units import Seconds
 from varsim.values.schema import Model
@@ -35,11 +35,9 @@ class ProcessEvent(Model):
     stop: Literal["chief"] | None = None
     """The chief ends in good order, and the run with it."""
 
-    @model_validator(mode="after")
-    def _one_thing(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if sum(name is not None for name in (self.kill, self.restart, self.stop)) != 1:
-            raise ValueError("say what happens: one of kill, restart, stop")
-        return self
+            yield "say what happens: one of kill, restart, stop"
 
     @property
     def process(self) -> ProcessName:

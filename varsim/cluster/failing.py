@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -159,29 +159,27 @@ class FailureSource(Grown):
     mistaken: Mistaken | None = None
     """Failures after which the wrong member is repaired, and the fault stays."""
 
-    @model_validator(mode="after")
-    def _one_rate(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         given = [one for one in _RATES if getattr(self, one) is not None]
         if len(given) > 1:
-            raise ValueError(f"give one of {' and '.join(given)}: each says how often it fails")
+            yield f"give one of {' and '.join(given)}: each says how often it fails"
         if not given:
-            raise ValueError(f"say how often it fails: one of {', '.join(_RATES)}")
+            yield f"say how often it fails: one of {', '.join(_RATES)}"
         for name, law in (("law", self.law), ("repair", self.repair)):
             check_no_batches(name, law)
         if self.mistaken is not None:
             check_no_batches("mistaken.again", self.mistaken.again)
             if self.repair is None:
-                raise ValueError(
+                yield (
                     "mistaken has no effect without repair: whatever is taken away is back at once"
                 )
         if self.preset is not None:
             presets.failures(self.preset)
             if self.domain not in ("worker", "node"):
-                raise ValueError(
+                yield (
                     f"preset: what is published is of machines, not of a {self.domain}: say "
                     "domain worker or node, or give mtbf or per_day"
                 )
-        return self
 
     @property
     def between(self) -> Distribution:
@@ -266,27 +264,23 @@ class RecordedFailures(Grown):
             return data
         return {**data, "failures": _read(named_in(data, info, "failures", _HEADER), data)}
 
-    @model_validator(mode="after")
-    def _repair_of_hosts(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         check_no_batches("repair", self.repair)
         if self.domain is not None and self.file is None:
-            raise ValueError("domain has no effect: each of failures says its own")
+            yield "domain has no effect: each of failures says its own"
         ends = {len(one) for one in self.failures}
         if len(ends) > 1:
-            raise ValueError("failures: either each has an end (null: not back), or none has")
+            yield "failures: either each has an end (null: not back), or none has"
         if 4 in ends and self.repair is not None:
-            raise ValueError("repair has no effect: each failure says until when it lasted")
+            yield "repair has no effect: each failure says until when it lasted"
         for index, (when, _, _, *end) in enumerate(self.failures):
             if end and end[0] is not None and end[0] <= when:
-                raise ValueError(
-                    f"{self._place(index)}: it ended at {end[0]:g} s, and began at {when:g} s"
-                )
+                yield f"{self._place(index)}: it ended at {end[0]:g} s, and began at {when:g} s"
         if not self.played:
-            raise ValueError(
+            yield (
                 f"since: no failure comes after {format_seconds(self.since)}: the last is at "
                 f"{format_seconds(max(one[0] for one in self.failures))}"
             )
-        return self
 
     @property
     def played(self) -> tuple[tuple[float, Domain, int, float | None], ...]:

@@ -1,8 +1,9 @@
 """Software overheads: named times and rates that a real runtime adds to the ideal model."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from varsim.units import BytesPerSecond, Seconds
 from varsim.values.schema import Model
@@ -49,13 +50,11 @@ class Overheads(Model):
     reduction: BytesPerSecond | None = None
     """Rate at which a worker of an all-reduce adds what it was sent."""
 
-    @model_validator(mode="after")
-    def _copies_and_adds_at_some_rate(self) -> "Overheads":
+    def refusals(self) -> Iterator[str]:
         for name in _RATES:
             rate = getattr(self, name)
             if rate is not None and rate <= 0:
-                raise ValueError(f"{name} must be above 0")
-        return self
+                yield f"{name} must be above 0"
 
     @property
     def given(self) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.description import SlowWorker, check_ranks
@@ -48,17 +48,15 @@ class ReplicaCluster(Model):
     network: Star
     """The links between the machines."""
 
-    @model_validator(mode="after")
-    def _ranks_exist(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.compute is not None:
             check_no_batch(self.compute)
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
         if not self.network.plain or self.network.protocols is not None:
-            raise ValueError(
+            yield (
                 "network: programs of variables go over a star without message_overhead, flows or "
                 "protocols"
             )
-        return self
 
 
 @dataclass(frozen=True, slots=True)

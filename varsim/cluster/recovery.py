@@ -1,7 +1,8 @@
 """Random failures of a job, its checkpoints, and how it comes back: the keys of a scenario."""
 
 import math
-from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -10,7 +11,6 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     Tag,
-    model_validator,
 )
 
 from varsim.cluster.description import Cluster
@@ -54,16 +54,14 @@ class RandomFailures(Grown):
     recorded: RecordedFailures | None = None
     """Failures that happened, played back."""
 
-    @model_validator(mode="after")
-    def _something_fails(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if not self.of and self.recorded is None:
-            raise ValueError("say what fails: of (for example {domain: worker, mtbf: 30 d})")
+            yield "say what fails: of (for example {domain: worker, mtbf: 30 d})"
         if self.recorded is not None and self.strike != "always":
-            raise ValueError(
+            yield (
                 f"strike {self.strike} goes with failures at random: recorded ones strike when "
                 "they did (always)"
             )
-        return self
 
     @property
     def repairs(self) -> tuple[tuple[Domain, Distribution | None], ...]:
@@ -182,28 +180,26 @@ class Checkpoint(Model):
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that restarts takes to read its last checkpoint."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.mode == "blocking":
             for name in ("snapshot", "slowdown"):
                 if getattr(self, name):
-                    raise ValueError(f"{name} has no effect: a blocking write stops the job")
+                    yield f"{name} has no effect: a blocking write stops the job"
         if (self.write is None) == (self.storage is None):
-            raise ValueError("say how long a write takes: give either write or storage")
+            yield "say how long a write takes: give either write or storage"
         if self.every == "optimal":
             # How long a write to storage takes is not known yet, but whether it costs anything.
             known = self.model_copy(update={"write": 1.0}) if self.write is None else self
             if not known.stops:
-                raise ValueError(
+                yield (
                     "every: optimal needs a checkpoint that costs time (write, or of asynchronous "
                     "ones snapshot or slowdown): what costs nothing is done all the time"
                 )
         elif self.write is not None and self.every < self.write:
-            raise ValueError(
+            yield (
                 f"every is shorter than a write ({self.write:.4g} s): the next checkpoint would be "
                 "due before this one is written"
             )
-        return self
 
     @property
     def lasts(self) -> float:
@@ -294,11 +290,9 @@ class Spares(Model):
     swap: Seconds = Field(0.0, ge=0)
     """How long a cold spare takes to take over."""
 
-    @model_validator(mode="after")
-    def _swap_what(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.swap and not self.cold:
-            raise ValueError("swap has no effect: hot spares take over at once; give cold ones")
-        return self
+            yield "swap has no effect: hot spares take over at once; give cold ones"
 
 
 class Recovery(Grown):
@@ -324,14 +318,12 @@ class Recovery(Grown):
     fewest: PositiveInt | None = None
     """Fewest hosts with which a job goes on (`continue_with_fewer`); default: 1."""
 
-    @model_validator(mode="after")
-    def _fewest_of_whom(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.fewest is not None and self.policy != "continue_with_fewer":
-            raise ValueError(
+            yield (
                 f"fewest has no effect: policy {self.policy} needs all hosts (write policy: "
                 "continue_with_fewer)"
             )
-        return self
 
 
 def goes_on(recovery: Recovery | None) -> bool:

@@ -1,9 +1,9 @@
 """Stop rule of a run."""
 
 import math
-from typing import Self
+from collections.abc import Iterator
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.units import Seconds
 from varsim.values.schema import Model
@@ -31,15 +31,13 @@ class Stop(Model):
     """With `global_steps`: all strategies apply as many examples as the one with the largest
     updates."""
 
-    @model_validator(mode="after")
-    def _ends_for_sure(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.global_steps is None and self.examples is None and self.time is None:
-            raise ValueError("give at least one of global_steps, examples, time")
+            yield "give at least one of global_steps, examples, time"
         if self.global_steps is None and not self.equal_examples:
-            raise ValueError(
+            yield (
                 "equal_examples has no effect without global_steps: no other limit counts updates"
             )
-        return self
 
     @property
     def most(self) -> tuple[float, float]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from heapq import heapreplace
 from itertools import chain
-from typing import Self
 
 import numpy as np
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.units import BytesPerSecond
 from varsim.values.distribution import Constant
@@ -35,13 +34,11 @@ class ServerUpdate(Model):
     threads: PositiveInt = Field(1, le=10_000)
     """Gradients that a server works on at the same time."""
 
-    @model_validator(mode="after")
-    def _takes_time(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.time is None and self.rate is None:
-            raise ValueError("say how long an update takes: time, rate or both")
+            yield "say how long an update takes: time, rate or both"
         if self.time is not None:
             check_no_batch(check_alone(self.time))
-        return self
 
     @property
     def is_random(self) -> bool:

@@ -1,9 +1,9 @@
 """DiLoCo: many inner steps alone, then an outer step on what they came to; also streaming."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
@@ -95,28 +95,21 @@ class DiLoCo(Strategy):
     overlap: bool = False
     """Outer gradients are sent during the last backward pass before a sync."""
 
-    @model_validator(mode="after")
-    def _whole_models_overlap(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.overlap and self.fragments > 1:
-            raise ValueError(
+            yield (
                 f"overlap does not go with {self.fragments} fragments: they are sent whole, after "
                 "a step; leave one of the two out"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _settings_of_the_collective(self) -> Self:
         if self.collective == "push_pull":
-            raise ValueError("collective push_pull adds gradients up on servers; diloco has none")
+            yield "collective push_pull adds gradients up on servers; diloco has none"
         self._choice.check_settings()
-        return self
 
-    @model_validator(mode="after")
-    def _turns_are_equal(self) -> Self:
         if self.inner_steps % self.fragments:
             fit = [n for n in range(1, self.inner_steps + 1) if self.inner_steps % n == 0]
             near = ", ".join(map(str, fit if len(fit) < 9 else [*fit[:7], "..."]))
-            raise ValueError(
+            yield (
                 f"{self.inner_steps} inner_steps do not make {self.fragments} equal turns: "
                 f"fragments may be {near}"
             )
@@ -127,8 +120,7 @@ class DiLoCo(Strategy):
             more = ""
             if self.convention == "torchft" and self.delay < self.inner_steps:
                 more = "; convention paper allows more"
-            raise ValueError(f"delay must be below {what} ({least}), not {self.delay}{more}")
-        return self
+            yield f"delay must be below {what} ({least}), not {self.delay}{more}"
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

@@ -1,9 +1,9 @@
 """Gossip averaging: copies are averaged with those of neighbours, without servers or all-reduce."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
@@ -85,17 +85,15 @@ class Gossip(Strategy):
     matrices: Annotated[tuple[Matrix, ...], Field(min_length=1)] | None = None
     """Mixing matrices, `[to][from]`, in turn; columns add up to 1."""
 
-    @model_validator(mode="after")
-    def _one_says_who_are_neighbours(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         alone = self.mode == "asynchronous"
         if self.matrices is not None and alone:
-            raise ValueError("matrices has no effect: mode asynchronous averages two at a time")
+            yield "matrices has no effect: mode asynchronous averages two at a time"
         if self.partners is not None and not alone:
-            raise ValueError(f"partners has no effect: mode {self.mode} mixes by matrices")
+            yield f"partners has no effect: mode {self.mode} mixes by matrices"
         if self.graph is not None and (self.matrices or self.partners):
             given = "partners" if alone else "matrices"
-            raise ValueError(f"graph has no effect: {given} says who averages with whom")
-        return self
+            yield f"graph has no effect: {given} says who averages with whom"
 
     @property
     def traits(self) -> Traits:

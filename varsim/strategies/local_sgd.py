@@ -1,9 +1,9 @@
 """Local SGD: replicas take steps by themselves and average their copies now and then."""
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
@@ -79,22 +79,17 @@ class LocalSgd(Strategy):
     on_death: OnDeath | None = None
     """What others do when a worker dies (`events`): by default they wait until it is back."""
 
-    @model_validator(mode="after")
-    def _settings_of_warm_up(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if self.before_warmup is not None and self.warmup_steps == 0:
-            raise ValueError("before_warmup has no effect without warmup_steps (for example 100)")
-        return self
+            yield "before_warmup has no effect without warmup_steps (for example 100)"
 
-    @model_validator(mode="after")
-    def _settings_of_the_collective(self) -> Self:
         if self.collective == "push_pull":
-            raise ValueError("collective push_pull needs servers; local_sgd has none")
+            yield "collective push_pull needs servers; local_sgd has none"
         if self.collective == "hierarchical":
-            raise ValueError(
+            yield (
                 f"collective {self.collective} is of on_write and diloco; take another collective"
             )
         self._choice.check_settings()
-        return self
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

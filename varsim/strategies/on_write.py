@@ -1,9 +1,9 @@
 """Mirrored variables: every write is all-reduced, every replica applies it."""
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.cluster import buckets
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
@@ -176,56 +176,39 @@ class OnWrite(Strategy):
     on_death: OnDeath | None = None
     """What others do when a worker dies (`events`): by default they wait until it is back."""
 
-    @model_validator(mode="after")
-    def _settings_of_push_pull(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         for key in _NOT_OF_PUSH_PULL if self.uses_servers else ():
             if getattr(self, key) is not None:
-                raise ValueError(
+                yield (
                     f"{key} has no effect: collective push_pull sends tensors, or the parts that "
                     "cluster.placement and cluster.partitioner make of them"
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _settings_of_the_collective(self) -> Self:
         self._choice.check_settings()
-        return self
 
-    @model_validator(mode="after")
-    def _settings_of_deaths(self) -> Self:
         why = {
             "bucketing": "what is already reduced of a gradient could not be taken back",
             "ranks_per_group": "groups are not equal without a dead worker",
         }
         for key in why if self.leaves_out_the_dead else ():
             if getattr(self, key) is not None:
-                raise ValueError(f"{key} does not go with on_death: {why[key]}")
-        return self
+                yield f"{key} does not go with on_death: {why[key]}"
 
-    @model_validator(mode="after")
-    def _settings_of_buckets(self) -> Self:
         buckets.check_settings(self.bucketing, self.bucket_size, self.first_bucket_size)
-        return self
 
-    @model_validator(mode="after")
-    def _settings_of_drop_compute(self) -> Self:
         drop = self.drop_compute
         if drop is not None and self._micro_batches == 1:
-            raise ValueError(
+            yield (
                 "drop_compute has no effect with one micro-batch: a worker looks at the clock "
                 "before the second (give micro_batches)"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _settings_of_layers(self) -> Self:
         if self.shard_group is not None and self.sharding is None:
-            raise ValueError("shard_group has no effect without sharding: nothing is in shards")
+            yield "shard_group has no effect without sharding: nothing is in shards"
         if self.by_layers:
             self._layout.check(self.collective, drops=self.drop_compute is not None)
             if self.segment_size is not None:
-                raise ValueError("segment_size has no effect: halves of all-reduces are not cut")
-        return self
+                yield "segment_size has no effect: halves of all-reduces are not cut"
 
     @property
     def traits(self) -> Traits:

@@ -1,9 +1,9 @@
 """Stale synchronous parallel: nobody is more than some iterations ahead of the slowest."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Literal
 
-from pydantic import NonNegativeInt, model_validator
+from pydantic import NonNegativeInt
 
 from varsim.cluster.buffer import ParameterCache
 from varsim.cluster.clock import Activity
@@ -58,16 +58,14 @@ class StaleSynchronous(AsynchronousStrategy):
     refresh: Literal["always", "when_stale"] = "always"
     """Whether a worker reads anew in every iteration or only when what it has is too old."""
 
-    @model_validator(mode="after")
-    def _caches_take_up_what_servers_do(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         policy = self.staleness_policy or Unadjusted()
         if self.refresh == "when_stale" and not isinstance(policy, Unadjusted):
-            raise ValueError(
+            yield (
                 f"staleness_policy {policy.kind} does not go with refresh: when_stale: a replica "
                 "takes up its own gradients and cannot know what the servers make of them "
                 "(refresh: always goes with all)"
             )
-        return self
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

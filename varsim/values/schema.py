@@ -3,10 +3,10 @@
 import ast
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Union
+from typing import Annotated, Any, ClassVar, Self, Union
 
 from pydantic import (
     BaseModel,
@@ -16,6 +16,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     Tag,
     model_serializer,
+    model_validator,
 )
 
 
@@ -36,6 +37,16 @@ class Model(BaseModel):
     also_known_as: ClassVar[tuple[str, ...]] = ()
     # What others call it with a setting, and that setting as it is written: `key: value`.
     known_with: ClassVar[Mapping[str, str]] = {}
+
+    def refusals(self) -> Iterable[str]:
+        """What is wrong with it, and what to write instead; the first is what is said."""
+        return ()
+
+    @model_validator(mode="after")
+    def _refused(self) -> Self:
+        for why in self.refusals():
+            raise ValueError(why)
+        return self
 
 
 class Grown(Model):

@@ -1,10 +1,10 @@
 """What every network of a scenario says of its links, and how routes are made of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveInt
 
 from varsim.cluster.link import Link, Route
 from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
@@ -56,16 +56,14 @@ class Rate(Model):
     efficiency: float = Field(1.0, gt=0, le=1)
     """Share of the bandwidth that an application gets."""
 
-    @model_validator(mode="after")
-    def _known_rates(self) -> Self:
+    def refusals(self) -> Iterator[str]:
         if (self.preset is None) == (self.bandwidth is None):
-            raise ValueError("give either a preset or a bandwidth")
+            yield "give either a preset or a bandwidth"
         if self.bandwidth is not None and self.bandwidth <= 0:
-            raise ValueError("a bandwidth must be above 0")
+            yield "a bandwidth must be above 0"
         preset = None if self.preset is None else presets.link(self.preset)
         if self.latency is None and (preset is None or preset.latency is None):
-            raise ValueError("latency is missing (for example latency: 20 us)")
-        return self
+            yield "latency is missing (for example latency: 20 us)"
 
     @property
     def worker_rate(self) -> float:
@@ -129,38 +127,31 @@ class Topology(Rate, ABC):
     protocols: tuple[WireProtocol, ...] | None = Field(None, min_length=1)
     """Other ways in which collectives of workers can send; each time the fastest is taken."""
 
-    @model_validator(mode="after")
-    def _protocols_are_sooner(self) -> Self:
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
         for index, protocol in enumerate(self.protocols or ()):
             if not self.is_sooner(protocol):
-                raise ValueError(
+                yield (
                     f"protocols[{index}] has no effect: its latency is not below the network's, "
                     "and more is not sent in less time"
                 )
-        return self
 
-    @model_validator(mode="after")
-    def _preset_is_of_one_link(self) -> Self:
         preset = None if self.preset is None else presets.link(self.preset)
         if preset is not None and preset.per_node and not self.of_a_node:
             rate = format_rate(preset.bandwidth)
-            raise ValueError(
+            yield (
                 f"preset {self.preset} is what all network cards of a node have together, not one "
                 "link: it goes with network kind nodes and nics 1, and what one of several cards "
                 f"has is given as its bandwidth (if each link has all of it, bandwidth: {rate})"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _flows_have_a_rate(self) -> Self:
         if self.flows is not None and self.flow_bandwidth is None:
-            raise ValueError(
+            yield (
                 "flow_bandwidth is missing: what one of the flows reaches at most "
                 "(for example flow_bandwidth: 10 Gbit/s)"
             )
         if self.flows is None and self.flow_bandwidth is not None:
-            raise ValueError("flows is missing: how many connections there are (for example 1)")
-        return self
+            yield "flows is missing: how many connections there are (for example 1)"
 
     @abstractmethod
     def routing(self) -> "Routing":

@@ -1,12 +1,12 @@
 """Nodes: machines of several workers, with fast links inside and network cards outside."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import ClassVar, Final, Literal, Self
+from typing import ClassVar, Final, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import (
@@ -72,14 +72,13 @@ class Nodes(Ported):
     protocols: tuple[NodesProtocol, ...] | None = Field(None, min_length=1)
     """Other ways in which collectives of workers can send; each time the fastest is taken."""
 
-    @model_validator(mode="after")
-    def _cards_are_used(self) -> Self:
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
         if self.nics > self.workers_per_node:
-            raise ValueError(
+            yield (
                 f"nics {self.nics}: with {self.workers_per_node} workers per node the others would "
                 "have no effect, as each worker uses one"
             )
-        return self
 
     @property
     def of_a_node(self) -> bool:

@@ -1,8 +1,9 @@
 """Racks: stars whose switches are joined by one link each way to a core."""
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, halves
@@ -33,11 +34,10 @@ class Racks(Ported):
     uplink_latency: Seconds | None = Field(None, ge=0)
     """How much longer a message takes between racks; by default `latency`."""
 
-    @model_validator(mode="after")
-    def _one_uplink_rate(self) -> Self:
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
         if (self.oversubscription is None) == (self.uplink_bandwidth is None):
-            raise ValueError("give either oversubscription (for example 4.0) or uplink_bandwidth")
-        return self
+            yield "give either oversubscription (for example 4.0) or uplink_bandwidth"
 
     @property
     def uplink_rate(self) -> float:

@@ -1,8 +1,7 @@
 """A star: every host has its own link up to one switch and down from it."""
 
-from typing import ClassVar, Literal, Self
-
-from pydantic import model_validator
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import Place, Routing, Topology, halves
@@ -15,11 +14,10 @@ class Ported(Topology):
     server_bandwidth: BytesPerSecond | None = None
     """Bandwidth of each parameter server's link; by default that of the workers' links."""
 
-    @model_validator(mode="after")
-    def _known_server_rate(self) -> Self:
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
         if self.server_bandwidth is not None and self.server_bandwidth <= 0:
-            raise ValueError("a bandwidth must be above 0")
-        return self
+            yield "a bandwidth must be above 0"
 
 
 class Star(Ported):
