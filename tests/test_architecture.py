@@ -174,7 +174,11 @@ def forgotten(tree: ast.AST, activities: set[str], spawners: set[str]) -> list[s
 
 
 def bare_yields(tree: ast.AST) -> list[str]:
-    return [f"line {node.lineno}" for node in ast.walk(tree) if isinstance(node, ast.Yield)]
+    """But for sentences that a description yields where it refuses something."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    refusals = {id(n) for f in functions if f.name == "refusals" for n in ast.walk(f)}
+    yields = [node for node in ast.walk(tree) if isinstance(node, ast.Yield)]
+    return [f"line {node.lineno}" for node in yields if id(node) not in refusals]
 
 
 @cache

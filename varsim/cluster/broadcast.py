@@ -3,44 +3,20 @@
 What messages and copies cost besides (`overheads`) comes at the end of it.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from simpy.events import Event
 
 from varsim.cluster.batch import Message
-from varsim.cluster.clock import Activity, Clock, Ended
-from varsim.cluster.description import Cluster
+from varsim.cluster.clock import Activity, Ended
+from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead
 from varsim.cluster.trace import Phase
-from varsim.cluster.transport import Network
 from varsim.cluster.worker import Worker
-
-
-class Setting(Protocol):
-    """Setting of a broadcast: a job, or as much of one."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of all that happens."""
-
-    @property
-    def network(self) -> Network:
-        """The network of its workers."""
-
-    @property
-    def workers(self) -> Sequence[Worker]:
-        """All workers, by rank."""
 
 
 class Broadcast:
     """Broadcast of `size` bytes from worker 0 to every other, each over its own route."""
 
-    def __init__(self, job: Setting, size: float) -> None:
+    def __init__(self, job: Job, size: float) -> None:
         self._job = job
         first, *others = job.workers
         routes = [job.network.route(first.place, other.place) for other in others]

@@ -1,10 +1,9 @@
 """Nodes: machines of several workers, with fast links inside and network cards outside."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
@@ -20,9 +19,6 @@ from varsim.cluster.topology.base import (
 )
 from varsim.cluster.topology.star import Ported
 from varsim.units import Seconds, format_rate, format_seconds
-
-# Links of one card, of some that rings leave by, or of all.
-_CARDS: Final = re.compile(r"cards?(?P<cards>[ 0-9,]*) of node (?P<way>[0-9]+ (up|down))")
 
 
 class Inside(Rate):
@@ -107,15 +103,6 @@ class Nodes(Ported):
             return None
         cards = _side_by_side([list(filter(None, of_card)) for of_card in nodes.values()])
         return ByNode(tuple(in_turn), cards)
-
-    def cards_used(self, links: Iterable[str]) -> int:
-        """The most cards of a node, in one direction, among the links of these names."""
-        used = dict[str, set[str]]()
-        for found in filter(None, map(_CARDS.fullmatch, links)):
-            which = found["cards"].strip()
-            cards = which.split(", ") if which else map(str, range(self.nics))
-            used.setdefault(found["way"], set()).update(cards)
-        return max(map(len, used.values()), default=0)
 
     def routing(self) -> "NodeRouting":
         return NodeRouting(self)
