@@ -97,6 +97,12 @@ def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
     return Scenario.model_validate({**whole, **changes})
 
 
+def problem_of(kind: str, **settings: Any) -> Any:
+    """A problem as a scenario describes it: what gives tasks, as those of other people do."""
+    made = scenario({"kind": "none"}, workload={"problem": {"kind": kind, **settings}})
+    return made.workload.problem
+
+
 def example(kind: str, workers: int = 3) -> dict[str, Any]:
     """A strategy of this kind with the settings that it cannot do without."""
     return {"kind": kind, **STRATEGIES[kind].example(workers)}

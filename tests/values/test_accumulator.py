@@ -31,41 +31,6 @@ class Script:
         return self.accumulator.take(required, then)
 
 
-def test_taking_again_while_being_served() -> None:
-    # As the chief does; what came in between is not lost.
-    accumulator = GradientAccumulator()
-    served: list[list[int]] = []
-
-    def again(gradients: Sequence[Gradient]) -> None:
-        served.append([one.worker for one in gradients])
-        if len(served) < 3:
-            accumulator.take(1, again)
-
-    accumulator.take(2, again)
-    for number, step in [(0, 0), (1, 0), (2, 0), (3, 1), (4, 2), (5, 3)]:
-        accumulator.add(gradient(number), step)
-    assert served == [[0, 1], [3], [4]]
-    assert len(accumulator) == 1
-
-
-def test_cancelling_a_take_that_was_served_changes_nothing() -> None:
-    script = Script()
-    served = script.take("a", 1)
-    script.take("b", 1)
-    script.add(0, 0)
-    script.accumulator.cancel(served)
-    assert script.served == [("a", [0])]
-    assert script.accumulator.waiting
-
-
-def test_it_says_what_it_waits_for() -> None:
-    script = Script()
-    assert str(script.accumulator) == "0 gradients, no take"
-    script.take("a", 2)
-    script.add(0, 0)
-    assert str(script.accumulator) == "2 gradients of step 0 (1 have come)"
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(

@@ -5,22 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varsim.values.problem import PROBLEMS, Parameters, Problem
+from tests.building import problem_of
+from tests.seams import Parameters
 
 BOUNDED: dict[str, dict[str, Any]] = {
     "softmax": {"kind": "digits"},
     "linear_regression": {"kind": "linear_regression", "features": 4, "examples": 50},
     "embedding": {"kind": "embedding", "users": 30, "items": 20, "dimension": 3, "ratings": 200},
 }
-UNBOUNDED: dict[str, dict[str, Any]] = {
-    "mlp": {"kind": "digits", "model": "mlp"},
-    "quadratic": {"kind": "quadratic"},
-    "timing": {"kind": "timing", "size": 1000.0},
-}
 
 
-def problem(settings: dict[str, Any]) -> Problem:
-    return PROBLEMS[settings["kind"]](**settings)
+def problem(settings: dict[str, Any]) -> Any:
+    return problem_of(**settings)
 
 
 def moved(start: Parameters, source: np.random.Generator, size: float) -> Parameters:
@@ -53,12 +49,6 @@ def test_a_floor_touches_the_loss(name: str) -> None:
         assert floor(there) - loss == pytest.approx(task.loss(there) - loss, rel=0.1, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", UNBOUNDED)
-def test_others_have_none(name: str) -> None:
-    task = problem(UNBOUNDED[name]).task(3, 1)
-    assert task.floor(task.initial(), task.loss(task.initial())) is None
-
-
 @pytest.mark.parametrize("name", BOUNDED)
 def test_while_a_parameter_is_no_number_the_loss_need_not_be_measured(name: str) -> None:
     task = problem(BOUNDED[name]).task(3, 1)
@@ -89,16 +79,3 @@ def _without(table: np.ndarray[Any, Any], row: int) -> np.ndarray[Any, Any]:
     found = table.copy()
     found[row] = np.nan
     return found
-
-
-def test_what_is_no_number_is_never_skipped() -> None:
-    task = problem(BOUNDED["softmax"]).task(3, 1)
-    wild = tuple(np.full(part.shape, np.nan) for part in task.initial())
-    floor, from_wild = (
-        task.floor(task.initial(), task.loss(task.initial())),
-        task.floor(wild, task.loss(wild)),
-    )
-    assert floor is not None
-    assert from_wild is not None
-    assert not floor(wild) > 0.1
-    assert not from_wild(task.initial()) > 0.1

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from varsim.values import presets
-from varsim.values.layers import Part, chosen, described, parts, ready_after
-from varsim.values.workload import Workload
+from varsim.values.layers import Part, chosen, parts, ready_after
 
 
 class TestByHand:
@@ -34,10 +33,6 @@ class TestByHand:
     def test_layers_are_stretched_to_the_size_of_the_model(self) -> None:
         # Of 30 bytes the second half begins at 15: within the second of three equal layers.
         assert ready_after([Part(10, 1.0)] * 3, [100, 100]) == [1.0, 2 / 3]
-
-    def test_half_the_bytes_change_nothing(self) -> None:
-        layers = [Part(10, 2.0), Part(20, 1.0), Part(40, 1.0)]
-        assert ready_after(layers, [5, 10, 20]) == ready_after(layers, [10, 20, 40])
 
 
 sizes = st.lists(st.tuples(st.integers(0, 50), st.floats(0, 10)), min_size=1, max_size=12).filter(
@@ -93,28 +88,3 @@ class TestProfiles:
         assert chosen(None, "bert_base") == "by_flops"
         assert chosen(None, None) == "by_bytes"
         assert chosen("by_bytes", "resnet50") == "by_bytes"
-
-    def test_they_are_told_in_words(self) -> None:
-        assert described(None, "resnet50") == "as profiled of resnet50 (158 layers)"
-        assert described(None, "bert_base") == "by the FLOPs of each tensor"
-        assert described(None, None) == "by the bytes of each tensor"
-
-
-class TestWorkload:
-    LAYERS = ({"backward": 1.0, "size": 30.0}, {"backward": 3.0, "size": 10.0})
-
-    def workload(self, **settings: object) -> Workload:
-        return Workload.model_validate(
-            {"problem": {"kind": "timing"}, "layers": self.LAYERS, **settings}
-        )
-
-    def test_a_list_of_layers_says_the_sizes(self) -> None:
-        assert self.workload().size() == 40
-        assert self.workload().tensors() == [30, 10]
-        assert self.workload().ready_after([30, 10]) == [1.0, 0.75]
-
-    def test_layers_are_dealt_to_variables_by_bytes(self) -> None:
-        two = self.workload(problem={"kind": "timing", "parts": 2})
-        assert two.tensor_sizes() == [[20], [10, 10]]
-        # The part of the first layer in the second variable is not ready before the other one.
-        assert two.ready_after([20, 10, 10]) == [1.0, 1.0, 0.75]

@@ -2,16 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from varsim.values.embedding import Embedding
-from varsim.values.gradient import Gradient, Gradients, Parameters, Value
-from varsim.values.gradient_form import BYTES, IndexedSlices, Precision, Quantized, rounded
-from varsim.values.problem import LinearRegression, Quadratic, Task
+from varsim.values.gradient_form import BYTES, Precision, Quantized, rounded
 
 
 def one(value: float, precision: Precision) -> float:
@@ -73,53 +69,6 @@ def test_it_is_as_near_as_its_bits_allow_and_stays_there(precision: Precision) -
     assert np.all(np.abs(found - values) <= np.abs(values) * 2.0**-bits * (1 + 1e-6) + 2**-25)
     assert np.array_equal(rounded(found, precision), found)
     assert not np.array_equal(found, values)
-
-
-def test_rows_are_rounded_and_keep_their_numbers() -> None:
-    rows = IndexedSlices(np.array([1, 4]), np.array([[0.1, 1.0], [2.0, math.pi]]), (5, 2))
-    found = rows.rounded("bf16")
-
-    assert found.indices.tolist() == [1, 4]
-    assert found.values.tolist() == [[0.10009765625, 1.0], [2.0, 3.140625]]
-    assert found.dense_shape == (5, 2)
-
-
-class Read(NamedTuple):
-    parameters: Parameters
-
-
-def some(task: Task) -> list[Gradient]:
-    batches = task.batches(0, 0, 4)
-    return [Gradient(0, index, Read(task.initial()), batches[index], 0, 1) for index in range(3)]
-
-
-def numbers(value: Value) -> NDArray[np.float64]:
-    return np.asarray(value.values if isinstance(value, IndexedSlices) else value)
-
-
-@pytest.mark.parametrize("problem", [Quadratic(noise=1.0), Embedding(users=6, items=4)])
-def test_gradients_of_any_kind_are_rounded(problem: Quadratic | Embedding) -> None:
-    task = problem.task(0, 0)
-    exact, short = Gradients(task), Gradients(task)
-    short.round_to("fp16")
-    for variable in range(len(task.initial())):
-        for left, right in zip(some(task), some(task), strict=True):
-            whole, cut = exact.value(left, variable), short.value(right, variable)
-            assert type(cut) is type(whole)
-            assert np.array_equal(
-                numbers(cut), numbers(whole).astype(np.float32).astype(np.float16)
-            )
-            assert not np.array_equal(numbers(cut), numbers(whole))
-
-
-def test_only_gradients_of_trained_variables_are() -> None:
-    task = LinearRegression().task(0, 0)
-    exact, short = Gradients(task), Gradients(task, trained=[0])
-    short.round_to("fp16")
-    whole, cut = some(task)[0], some(task)[0]
-
-    assert not np.array_equal(numbers(short.value(cut, 0)), numbers(exact.value(whole, 0)))
-    assert np.array_equal(numbers(short.value(cut, 1)), numbers(exact.value(whole, 1)))
 
 
 class TestOneScale:

@@ -1,24 +1,11 @@
 """Times only: what a problem without values does and refuses."""
 
-import math
-
 import pytest
 from pydantic import ValidationError
 
 from tests.building import run, scenario
-from varsim.values.problem import Timing
 
 TIMED = {"problem": {"kind": "timing", "parts": 3}}
-
-
-def test_its_values_are_zeros() -> None:
-    task = Timing(parts=3).task(0, 0)
-    assert [value.tolist() for value in task.initial()] == [[0.0]] * 3
-    batches = task.batches(0, 0, 32)
-    stacks = task.gradients(task.initial(), batches[:5])
-    assert [stack.tolist() for stack in stacks] == [[[0.0]] * 5] * 3
-    assert math.isnan(task.loss(task.initial()))
-    assert math.isnan(task.accuracy(task.initial()))
 
 
 def test_its_parts_have_equal_shares_of_the_bytes() -> None:
