@@ -44,7 +44,7 @@ MOST = {
     "tf": 1,
     "tune": 2,
     "validation": 11,
-    "values": 18,
+    "values": 7,
     "why": 4,
 }
 
