@@ -35,7 +35,7 @@ def test_items_are_rated_by_zipfs_law(skew: float) -> None:
 
 
 def test_the_ratings_are_those_of_the_seed_and_the_start_that_of_the_replication() -> None:
-    def ratings(seed: int, replication: int) -> bytes:
+    def ratings(seed: int, replication: int) -> object:
         return problem_of("embedding").task(seed, replication)._ratings.tobytes()
 
     assert ratings(1, 0) == ratings(1, 1) != ratings(2, 0)
