@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from varsim.report.charts.looks import DARK, DASHES, MARKERS, PHASES, SHADES, VAIN, looks
+from varsim.report.charts.looks import DARK, DASHES, MARKERS, PARTS, PHASES, SHADES, VAIN, looks
 from varsim.strategies import STRATEGIES, family
 
 # Full dichromacy: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of
@@ -135,7 +135,7 @@ def test_variants_of_two_families_differ_in_dash_as_their_darkest_shades_look_al
 def test_what_workers_do_has_no_hue_of_a_family(paper: str) -> None:
     """No activity looks like a strategy, in light or dark."""
     dark = bool(PAPERS[paper])
-    activities = {name: pair[dark] for name, pair in {**PHASES, "vain": VAIN}.items()}
+    activities = {name: pair[dark] for name, pair in {**PHASES, "vain": VAIN, **PARTS}.items()}
     for family_name, shades in SHADES.items():
         hue = oklab(PAPERS[paper].get(shades[0], shades[0]))
         for name, color in activities.items():

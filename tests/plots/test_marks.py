@@ -160,6 +160,7 @@ class TestPoints:
             ("a", 1.0, 10, False, True, True, "at 1"),
             ("b", 2.0, 20, True, False, False, ""),
             ("a", 3.0, 15, False, False, True, ""),
+            ("b", None, 15, False, False, False, "nowhere"),
         )
         rows = [dict(zip(names, one, strict=True)) for one in every]
         words = {"hollow": "misses a target", "ring": "the answer", "front": "most for its price"}

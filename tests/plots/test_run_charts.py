@@ -107,11 +107,11 @@ EMPTY = {
 class TestEveryChart:
     @pytest.mark.parametrize("case", EDGE_CASES)
     def test_draws_edge_cases_without_a_warning(self, case: str, tmp_path: Path) -> None:
-        files = write_all(EDGE_CASES[case]().report, tmp_path)
+        report = EDGE_CASES[case]().report
+        write_all(report.drawn(), report.families, tmp_path)
         names = ["throughput", "time_split", "timeline", "staleness", "loss"]
-        assert files == [f"{name}.png" for name in names if name not in EMPTY.get(case, ())]
-        for name in files:
-            assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        there = [name for name in names if name not in EMPTY.get(case, ())]
+        assert sorted(path.stem for path in tmp_path.glob("*.png")) == sorted(there)
 
     @pytest.mark.parametrize("form", ["png", "svg"])
     def test_gives_the_same_bytes_whatever_the_users_style(
@@ -120,8 +120,8 @@ class TestEveryChart:
         report = a_result({"a": (1, 2), "b": (2, 3)}).report
         seen = []
         for _ in range(2):
-            files = write_all(report, tmp_path, form)
-            seen.append([(tmp_path / name).read_bytes() for name in files])
+            write_all(report.drawn(), report.families, tmp_path, form)
+            seen.append([path.read_bytes() for path in sorted(tmp_path.iterdir())])
             matplotlib.rcParams.update({"axes.facecolor": "red", "font.size": 20})
         try:
             assert len(seen[0]) == 5

@@ -129,8 +129,9 @@ def test_which_there_are_and_that_they_can_be_drawn(tmp_path: Path) -> None:
         *("throughput", "staleness", "wasted", "heat", "scaling", "pareto")
     ]
     for made in (few, found):
-        for name in write_all(made.report, tmp_path):
-            assert (tmp_path / name).stat().st_size > 5_000
+        write_all(charts(made), made.report.families, tmp_path)
+        for name in charts(made):
+            assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
 def test_costs_by_hand(tmp_path: Path) -> None:
@@ -239,5 +240,5 @@ def test_the_front_of_prices_is_named(tmp_path: Path) -> None:
     found = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 3}")
     chart = the(found, "pareto")
     assert [row["text"] for row in chart.rows() if row["front"]] == [""], "one worker alone"
-    assert chart.x == "cost (USD per hour)"
+    assert chart.x == "USD/h"
     assert not any(row["text"] for row in chart.rows() if not row["front"])

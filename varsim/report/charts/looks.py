@@ -71,11 +71,6 @@ DARK: Final = {
     "#9144f9": "#995bfa",
     "#6201b7": "#c0a5ff",
     "#48018a": "#ede7fe",
-    "#832db6": "#b878e4",
-    "#bd1f01": "#e4573c",
-    "#a96b59": "#c48a79",
-    "#717581": "#959aa6",
-    "#b7d5f2": "#2b4e70",
 }
 
 
@@ -152,7 +147,7 @@ PARTS: Final = {
     "bandwidth": Part(*PHASES["write"], "\\\\\\", "bandwidth of links"),
     "uplinks": Part(*PHASES["queue"], "xx", "uplinks of racks"),
     "slow_links": Part(*PHASES["read"], "---", "slow links"),
-    "overheads": Part("#6fa37a", "#8fd0a0", "+++", "software overheads"),
+    "overheads": Part("#4fae62", "#8fd0a0", "+++", "software overheads"),
     "server": Part("#2c6b57", "#1f8f74", "///", "servers (ports, handling)"),
     "deaths": Part(*PHASES["down"], "//||", "deaths and restarts"),
     "rest": Part("#eef0f2", "#20262d", "", "all else"),

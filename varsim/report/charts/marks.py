@@ -32,7 +32,7 @@ from varsim.report.charts.style import (
     wrapped,
     write,
 )
-from varsim.report.told import Chart, Number, Report
+from varsim.report.told import Chart, Number
 from varsim.report.wording import axis, percent, shown
 
 _LEGIBLE: Final = 0.06  # of the longest bar: a part with its share written in it
@@ -51,7 +51,8 @@ def drawn(views: Sequence[Chart], families: Mapping[str, str]) -> tuple[Figure, 
     for chart in views:
         found: dict[str, Rows] = {}
         for row in chart.rows():
-            found.setdefault(str(row[chart.panel]) if chart.panel else "", []).append(row)
+            if None not in (row.get("x", 0), row.get("mean", 0)):  # else it has no place
+                found.setdefault(str(row[chart.panel]) if chart.panel else "", []).append(row)
         parts += [(chart, name, rows) for name, rows in found.items()]
     with style():
         figure, axes = panels(len(parts))
@@ -64,14 +65,16 @@ def drawn(views: Sequence[Chart], families: Mapping[str, str]) -> tuple[Figure, 
     return figure, axes
 
 
-def write_all(report: Report, directory: Path, form: Literal["png", "svg"] = "png") -> list[str]:
-    """Write all charts of a report, those of a name as one file; the names of the files."""
-    files = []
-    for name, views in report.drawn().items():
-        figure, _ = drawn(views, report.families)
-        files.append(f"{name}.{form}")
-        write(figure, directory / files[-1])
-    return files
+def write_all(
+    charts: Mapping[str, Sequence[Chart]],
+    families: Mapping[str, str],
+    directory: Path,
+    form: Literal["png", "svg"] = "png",
+) -> None:
+    """Write charts by name, each as one file."""
+    for name, views in charts.items():
+        figure, _ = drawn(views, families)
+        write(figure, directory / f"{name}.{form}")
 
 
 # --- bars

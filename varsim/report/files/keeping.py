@@ -70,7 +70,7 @@ def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | N
         if plots:
             from varsim.report.charts.marks import write_all
 
-            write_all(report, path)
+            write_all(plots, report.families, path)
         if report.kind in page.PAGES:
             sheet.write(report, path, beside=directory)
 

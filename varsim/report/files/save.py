@@ -39,7 +39,7 @@ def show(report: Report, plots: Plots, directory: Path) -> None:
     if plots:
         from varsim.report.charts.marks import write_all
 
-        write_all(report, directory, plots)
+        write_all(report.drawn(), report.families, directory, plots)
     sheet.write(report, directory)
 
 

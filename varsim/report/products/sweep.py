@@ -44,6 +44,7 @@ def report(table: Table) -> Report:
     """What there is to tell of a sweep."""
     found, sweep = _Telling(table), table.sweep
     maps, compared, every = found.maps(), found.compared(), points(table)
+    charts = tuple(found.charts(compared, every))
     return Report(
         "sweep",
         sweep.points[0].scenario.name,
@@ -55,7 +56,7 @@ def report(table: Table) -> Report:
             "points": len(sweep.points),
             "runs": sum({row.case: row.replications for row in table.rows}.values()),
         },
-        charts=tuple(found.charts(compared, every)),
+        charts=charts,
         details=(*maps, every),
         always=min(1, len(maps)),
         source=Source(sweep.yaml, "varsim sweep sweep.yaml --out again"),
@@ -64,7 +65,7 @@ def report(table: Table) -> Report:
         files=_FILES,
         data=Data(table.columns, list(table.cells())),
         facts=partial(document, table),
-        pictures=partial(pictures, table, found.named, found.answers),
+        pictures=partial(pictures, table, found.named, found.answers, charts),
     )
 
 

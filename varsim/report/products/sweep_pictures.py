@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from varsim.report.products.sweep_points import best_for_cost, speed, unit_of
+from varsim.report.products.sweep_points import speed, unit_of
 from varsim.report.told import Chart
 from varsim.study.statistics import NOTHING, Estimate
 from varsim.study.sweep.campaign import TARGET
@@ -39,8 +39,10 @@ class Axis(NamedTuple):
         return tuple(zip(self.places.values(), texts, strict=True))
 
 
-def pictures(table: Table, named: Mapping[str, str], bests: Sequence[Row]) -> tuple[Chart, ...]:
-    """All of them; `bests`: the best row of each strategy that counts."""
+def pictures(
+    table: Table, named: Mapping[str, str], bests: Sequence[Row], charts: Sequence[Chart]
+) -> tuple[Chart, ...]:
+    """All of them; `bests`: the best row of each strategy that counts; `charts`: of the page."""
     best, (axis, *others) = {id(row) for row in bests}, axes(table)
     metric, target = speed(table.rows[0]), table.sweep.points[0].scenario.target_loss
     found = [_along(table, named, axis, "throughput", metric, unit_of(metric), best)]
@@ -53,7 +55,7 @@ def pictures(table: Table, named: Mapping[str, str], bests: Sequence[Row]) -> tu
             found.append(_along(table, named, axis, name, of, y))
     if len(others) == 1:
         found += _heat(table, named, (axis, others[0]), metric, best)
-    return (*found, *_scaling(table, named), *_price(table, named, metric))
+    return (*found, *_scaling(table, named), *_price(table, charts))
 
 
 def axes(table: Table) -> list[Axis]:
@@ -187,23 +189,13 @@ def _scaling(table: Table, named: Mapping[str, str]) -> Iterator[Chart]:
         yield chart._replace(log="xy") if axis.log and metric == "speedup" else chart
 
 
-def _price(table: Table, named: Mapping[str, str], metric: str) -> Iterator[Chart]:
-    """Throughput against price, where scenarios state prices; values at those on the front."""
-    front = {id(row) for row in best_for_cost(table)}
-    rows = [
-        {
-            "who": named[row.strategy],
-            "x": row.mean("cost_per_hour"),
-            "mean": row.mean(metric),
-            "front": id(row) in front,
-            "text": _values(table, row) if id(row) in front else "",
-        }
-        for row in table.rows
-        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean(metric))
-    ]
-    if rows:
-        x = f"cost ({table.currency} per hour)"
-        yield Chart.of("pareto", "points", rows, x, unit_of(metric), by="who")
+def _price(table: Table, charts: Sequence[Chart]) -> Iterator[Chart]:
+    """Throughput against price, where scenarios state prices; values beside those on the front."""
+    for chart in charts:
+        if chart.mark == "points" and any(chart.data["front"]):
+            rows = zip(table.rows, chart.data["front"], strict=False)
+            text = [_values(table, row) if front else "" for row, front in rows]
+            yield chart._replace(name="pareto", data={**chart.data, "text": text})
 
 
 def _values(table: Table, row: Row) -> str:
