@@ -121,7 +121,6 @@ ACTIVITIES: Final = {
     name: Look(light, hatch)
     for (name, (light, _)), hatch in zip(PHASES.items(), _HATCHES, strict=True)
 }
-IN_VAIN: Final = Look(VAIN[0], "xx")
 
 
 class Part(NamedTuple):

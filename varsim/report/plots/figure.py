@@ -25,7 +25,6 @@ from matplotlib.transforms import BboxBase
 
 from varsim.inert import visible
 from varsim.report.charts.looks import ACTIVITIES as ACTIVITIES
-from varsim.report.charts.looks import IN_VAIN as IN_VAIN
 from varsim.report.charts.looks import Look
 from varsim.report.wording import names, too_large
 from varsim.scenario.training import Scenario
