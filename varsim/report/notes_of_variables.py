@@ -18,14 +18,15 @@ def _step(how: str, of: Values) -> str:
 
 def _fastest_over(of: Values) -> str:
     """Which modes are the fastest over reads per write."""
+    head = "Fastest in one replication" if "once" in of else "Fastest"
     if "best2" not in of:
-        return f"Fastest from {of['least']} to {of['most']} outside reads per write: {of['best1']}."
+        return f"{head} from {of['least']} to {of['most']} outside reads per write: {of['best1']}."
     said = [f"{of['best1']} below {of['until1']} outside reads per write"]
     number = 2
     while f"best{number + 1}" in of:
         said.append(f"{of[f'best{number}']} from there to {of[f'until{number}']}")
         number += 1
-    return f"Fastest: {', '.join(said)}, {of[f'best{number}']} above."
+    return f"{head}: {', '.join(said)}, {of[f'best{number}']} above."
 
 
 def _told_steps(of: Values) -> str:

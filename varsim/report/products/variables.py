@@ -150,6 +150,8 @@ def _over(result: "VariablesResult") -> Note:
     """Which mode is fastest from where on, as the outside reads more often."""
     crossings = {one.reads_per_write.mean: one.reads_per_write for one in result.crossovers()}
     of: dict[str, Value] = {"least": result.ratios[0], "most": result.ratios[-1]}
+    if result.scenario.times_are_random and result.replications == 1:
+        of["once"] = "yes"
     for number, one in enumerate(fastest(result), 1):
         of[f"best{number}"] = tuple(one.modes)
         at = crossings.get(one.end)
