@@ -11,10 +11,10 @@ import pytest
 from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from tests.seams import LinkRow, Trace, load_text
 from varsim import Result
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.save import save
-from varsim.report.parts import MOST_LINKS
 from varsim.report.products import details
+from varsim.report.products.details import MOST_LINKS
 from varsim.report.wording import shown, unheld
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
 def written(result: Result, directory: Path, question: str = "") -> str:
     told = replace(result.report, question=question)
-    sheet.write(told, directory)
+    page.write(told, directory)
     return (directory / "report.html").read_text(encoding="utf-8")
 
 

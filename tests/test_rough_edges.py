@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 from tests.building import scenario
 from tests.seams import app as cli
 from varsim import simulate
-from varsim.report.report import Row, Table
-from varsim.report.terminal import PIPE_WIDTH, drawn
 
 
 def said(*arguments: object, code: int = 2) -> str:
@@ -34,18 +32,6 @@ def test_a_misspelt_strategy_gets_the_nearest() -> None:
 def test_a_folder_to_calibrate_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "varsim: .: a folder; name its files" in said("calibrate", ".")
-
-
-def test_a_table_off_a_terminal_is_no_wider_than_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    cells = "barrier 42 %, compute 39 %, write 19 %"
-    columns = tuple(f"column {n}" for n in range(6))
-    printed = drawn(Table(columns, tuple(Row(label, (cells,) * 6) for label in "abcde")))
-    assert max(map(len, printed.splitlines())) <= PIPE_WIDTH
-    for word in set(cells.split()):
-        assert printed.count(word) == 30 * cells.count(word)
-    # Words that need more have it.
-    assert "x" * 150 in drawn(Table(("a",), (Row("b", ("x" * 150,)),)))
 
 
 def test_a_lead_is_told_once() -> None:

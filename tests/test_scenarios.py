@@ -17,8 +17,8 @@ from varsim import (
     simulate,
     simulate_variables,
 )
-from varsim.report.render import csv_text
-from varsim.report.report import Data
+from varsim.report.formats import csv_text
+from varsim.report.told import Data
 from varsim.scenario.sweep.loading import load_sweep
 from varsim.study.sweep.campaign import Books, carry_out
 from varsim.study.sweep.case import cases_of

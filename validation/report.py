@@ -1,6 +1,7 @@
 """The report of the whole validation: index.md and index.html, a page per section, plots, CSV."""
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,7 +21,7 @@ from validation.index.words import (
 from varsim import inert
 from varsim.report.charts.looks import DARK
 from varsim.report.files.directory import put
-from varsim.report.page import inlined, rendered
+from varsim.report.page import rendered
 from varsim.version import __version__
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def page(
     sections: Sequence[Section], figures: "Mapping[str, Drawn]", command: str, notes: str
 ) -> str:
     """The whole report as HTML, one file that needs nothing else."""
-    pictures = {name: _Picture(one.title, inlined(one, name)) for name, one in figures.items()}
+    pictures = {name: _Picture(one.title, _inlined(one, name)) for name, one in figures.items()}
     content: dict[str, Any] = {
         "version": __version__,
         "command": command,
@@ -76,7 +77,8 @@ def page(
         "pictures": pictures,
         "sections": [_section(section) for section in sections],
     }
-    return rendered("validation.html.j2", content, Path(__file__).parent / "templates")
+    folder = Path(__file__).parent / "templates"
+    return rendered("validation.html.j2", content, folder, {"unbroken": _unbroken})
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -156,3 +158,40 @@ def _csv_rows(sections: Sequence[Section]) -> Iterable[Sequence[object]]:
                 *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
                 *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
             )
+
+
+def _inlined(drawn: "Drawn", name: str) -> "Markup":
+    """A figure as part of a page, on its ground and in its colours: no title, ids of its own."""
+    from markupsafe import Markup, escape
+
+    from varsim.report.plots.figure import FONTS
+
+    svg = drawn.svg[drawn.svg.index("<svg ") :]
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="patch_1">.*?</g>', "", svg, count=1, flags=re.DOTALL)
+    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(
+        r' id="([^"]*)"',
+        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
+        svg,
+    )
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = svg.replace(f"; {FONTS}", "")
+    svg = re.sub(r' style="([^"]*)"', _attributes, svg)
+    svg = re.sub(r'((?:fill|stroke)=")#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
+    svg = re.sub(r"\n\s*", " ", svg)
+    box = " ".join(f"{value:g}" for value in drawn.below_title)
+    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
+    return Markup(start + svg[svg.index(">") + 1 :])
+
+
+def _attributes(style: re.Match[str]) -> str:
+    """Attributes in place of a style, which the page's policy does not admit."""
+    pairs = (one.split(": ") for one in style[1].split("; "))
+    return "".join(f' {name}="{value}"' for name, value in pairs)
+
+
+def _unbroken(text: str) -> str:
+    """A number stays on the line of its interval and its unit; an interval stays whole."""
+    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b|[A-Z]{3}\b)|(?<=\d to) "
+    return re.sub(held, "\N{NO-BREAK SPACE}", text)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.handmade import a_result
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.directory import check_target
 from varsim.report.files.save import save
-from varsim.report.report import Report
+from varsim.report.told import Report
 from varsim.study.result import Result
 
 
@@ -118,7 +118,7 @@ def test_an_error_names_the_directory_that_was_asked_for(
     def full(report: Report, directory: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sheet, "write", full)
+    monkeypatch.setattr(page, "write", full)
     with pytest.raises(OSError) as caught:
         save(result, tmp_path / "run", result.report)
     assert caught.value.filename == str(tmp_path / "run")

@@ -17,12 +17,12 @@ from hypothesis import strategies as some
 
 from tests.handmade import a_result, a_scenario
 from varsim import inert
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.directory import Kind, NotARunError, check_file, check_target
 from varsim.report.files.save import save
 from varsim.report.files.text_columns import fair_shares, seconds_text
 from varsim.report.formats import render
-from varsim.report.report import Report
+from varsim.report.told import Report
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -181,7 +181,7 @@ def test_the_page_and_the_plots_are_part_of_the_run(result: Result, tmp_path: Pa
 def test_what_is_interrupted_leaves_nothing(
     result: Result, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sheet, "write", failing(error))
+    monkeypatch.setattr(page, "write", failing(error))
     with pytest.raises(error):
         save(result, tmp_path / "run", result.report)
     assert list(tmp_path.iterdir()) == []
@@ -198,7 +198,7 @@ def test_an_older_run_is_replaced_whole(
     def write(report: Report, directory: Path) -> None:
         (directory / "links.svg").write_text(report.question)
 
-    monkeypatch.setattr(sheet, "write", write)
+    monkeypatch.setattr(page, "write", write)
     save(result, tmp_path / "run", dataclasses.replace(result.report, question="old"))
     save(a_result(), tmp_path / "run", dataclasses.replace(a_result().report, question="new"))
     assert set(contents(tmp_path / "run")) == FILES | DRAWN | {"links.svg"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.directory import FILES, kinds_of
 from varsim.report.files.program import save_variables
 from varsim.report.files.save import save
@@ -137,7 +137,7 @@ class TestSaving:
             assert set(contents(directory)) == WRITTEN
             raise error
 
-        monkeypatch.setattr(sheet, "write", write)
+        monkeypatch.setattr(page, "write", write)
         with pytest.raises(error):
             save_variables(result, tmp_path / "run", result.report, plots="")
         assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from PIL import Image
 
 import varsim
 from tests.browsing import chromium
-from varsim.report import player, sheet
+from varsim.report import page, player
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -57,7 +57,7 @@ def result() -> Result:
 @pytest.fixture(scope="module")
 def report(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("player")
-    sheet.write(result.report, folder)
+    page.write(result.report, folder)
     return folder / "report.html"
 
 
@@ -138,7 +138,7 @@ def test_a_name_cannot_end_the_data(result: Result, report: Path) -> None:
 @contextmanager
 def opened(result: Result, folder: Path, width: int = 900, script: str = "") -> Iterator[Any]:
     """The page of a result in Chromium; its console and errors must stay empty."""
-    sheet.write(result.report, folder)
+    page.write(result.report, folder)
     said: list[str] = []
     with chromium() as browser:
         shown = browser.new_page(viewport={"width": width, "height": 900})

@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.sweep import _teller
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.keeping import put_report, write_sweep
-from varsim.report.render import csv_text
+from varsim.report.formats import csv_text
 from varsim.report.told import Number
 from varsim.study.experiment import SweepExperiment
 from varsim.study.statistics import interval
@@ -67,7 +67,7 @@ def test_a_plot_that_cannot_be_written_leaves_no_part(
         (directory / "throughput.png").write_bytes(b"half of")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sheet, "write", full)
+    monkeypatch.setattr(page, "write", full)
     with pytest.raises(OSError, match="No space left") as refused:
         drawn(table, tmp_path)
     assert refused.value.filename == str(tmp_path)

@@ -19,7 +19,7 @@ from varsim.gone import COMMANDS
 from varsim.inert import Drawn, visible
 
 if TYPE_CHECKING:
-    from varsim.report.render import Format
+    from varsim.report.formats import Format
     from varsim.report.told import Report
 
 T = TypeVar("T")
@@ -166,14 +166,14 @@ def write_prose(text: str, hanging: int = 2) -> None:
 
 def _torn(line: str, hanging: int = 2) -> list[str]:
     """A line as those that a terminal has room for; `hanging`: all but the first indented so."""
-    from varsim.report.terminal import WIDEST, columns, flow
+    from varsim.report.screen import columns, flow
+    from varsim.report.wording import unheld
 
     room, start = columns(), len(line) - len(line.lstrip())
     if room is None or len(line) <= room:
         return [line]
-    room = min(room, WIDEST)
     torn = flow(line[start:], room - start, " " * max(0, hanging - start))
-    return [line[:start] + one for one in torn]
+    return [line[:start] + unheld(one) for one in torn]
 
 
 def flush() -> None:

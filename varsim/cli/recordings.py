@@ -75,14 +75,18 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
 
 def _write_table(table: "Table") -> None:
     """A table as those of other commands, as wide as the terminal."""
-    from varsim.report.report import Row
-    from varsim.report.report import Table as Shown
-    from varsim.report.terminal import drawn
+    from varsim.report import screen, told
 
-    rows = tuple(Row(first, tuple(cells)) for first, *cells in table.rows)
-    corner, *columns = table.head
-    shown = Shown(tuple(columns), rows, corner, keys=table.named - 1)
-    write(drawn(shown, turn=False), end="")
+    names, *cells = zip(*table.rows, strict=True)
+    corner, *heads = table.head
+    columns = [
+        told.Column(head, head, own, prose=at < table.named)
+        for at, (head, own) in enumerate(zip(heads, cells, strict=True), 1)
+    ]
+    for line in screen.grid(
+        told.Table(names, tuple(columns), corner=corner), columns, screen.columns()
+    ):
+        write(line.rstrip())
 
 
 def calibrate(folder: Path, half: Halves) -> None:

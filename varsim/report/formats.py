@@ -1,19 +1,23 @@
 """A report as Markdown, CSV, JSON, or HTML for a notebook."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from varsim.inert import markdown as inert
+from varsim.inert import row as inert_row
 from varsim.report.notes import coded, line
-from varsim.report.render import Format, csv_text, grid_row
 from varsim.report.screen import folded, terminal
-from varsim.report.told import Column, Report, Table
+from varsim.report.told import Column, Data, Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.provenance import to_json
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from pandas import DataFrame
+
+
+Format: TypeAlias = Literal["table", "md", "csv", "json"]
 
 
 def render(report: Report, format: Format, *, every: bool = False) -> str:
@@ -37,11 +41,11 @@ def markdown(report: Report) -> str:
 
 
 def _grid(table: Table) -> str:
-    head = [grid_row((table.corner, *(one.head for one in table.columns)))]
+    head = [_grid_row((table.corner, *(one.head for one in table.columns)))]
     rules = ("---" if one.prose else "---:" for one in table.columns)
     head.append(f"| --- | {' | '.join(rules)} |")
     cells = zip(*(map(shown, one.cells) for one in table.columns), strict=True)
-    rows = [grid_row((name, *row)) for name, row in zip(table.rows, cells, strict=True)]
+    rows = [_grid_row((name, *row)) for name, row in zip(table.rows, cells, strict=True)]
     return "\n\n".join([*map(inert, table.above), "\n".join(head + rows)])
 
 
@@ -107,3 +111,35 @@ def _rows(table: Table, columns: Sequence[Column]) -> "Markup":
     ]
     above = Markup("").join(cell("p", text) for text in table.above)
     return above + Markup("<table>{}</table>").format(Markup("").join(lines))
+
+
+def csv_text(data: Data) -> str:
+    """The rows, with all digits of numbers; empty where there is none."""
+    rows = (inert_row(map(_cell, row)) for row in data.rows)
+    return "".join(csv_lines(inert_row(data.columns), rows))
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Lines of CSV, one by one; the cells as they are."""
+    writer = csv.writer(_Echo(), lineterminator="\n")
+    yield writer.writerow(columns)
+    yield from map(writer.writerow, rows)
+
+
+class _Echo:
+    """What a writer writes to that is to return what it would write."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None or value != value else value
+
+
+def _grid_row(texts: Sequence[str]) -> str:
+    """A row of a table."""
+    cells = ("<br>".join(map(inert, text.split("\n"))) for text in texts)
+    return f"| {' | '.join(cells)} |"

@@ -8,8 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from varsim.report.page import PAGES
-from varsim.report.sheet import player
+from varsim.report.page import PAGES, player
 from varsim.report.told import Chart, Report
 from varsim.scenario.fault import known
 

@@ -1,21 +1,25 @@
-"""A report as a page: one HTML file that needs nothing else, and its figures beside it."""
+"""The page of a report: the answer, a table with bars, notes; the timeline; charts; details."""
 
 import json
+import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, Final
 
 from varsim.inert import visible
+from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.files.directory import Kind
-from varsim.report.report import Block, Figure, Media, Report, Table, Text
+from varsim.report.notes import line
+from varsim.report.page_charts import capital, drawn, identity
+from varsim.report.told import Cell, Column, Number, Report, Shares, Table
+from varsim.report.wording import shown
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-    from varsim.report.plots.figure import Drawn
 
 # What the page of each kind is called.
 PAGES: Final[dict[Kind, str]] = {
@@ -25,7 +29,6 @@ PAGES: Final[dict[Kind, str]] = {
     "plan": "report.html",
     "why": "why.html",
 }
-_LONG: Final = 16  # characters of a word that may be parted
 PROVENANCE: Final = {
     "scenario_sha256": "SHA-256 of the scenario",
     "seed": "seed",
@@ -35,94 +38,190 @@ PROVENANCE: Final = {
     "needs": "needed besides varsim",
     "result_sha256": "SHA-256 of what was simulated",
 }
+_MARKS: Final = "¹²³"
+# Colours of what workers do, in parts of their time.
+ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one in PARTS.items()}
+_NARROW: Final = 44  # characters of a row that narrow screens show, too
+_BAR: Final = 7  # so many characters a bar is long there
+_SHADES: Final = 10  # of the cells of a map
 
 
-class Part(NamedTuple):
-    """One part of the page: what stands under one heading, or a figure."""
+def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] = {}) -> str:
+    """The report as HTML; `files` lie beside the page; `pictures`: URIs by their headings."""
+    columns, alike = report.table.brief()
+    split = [one for one in report.table.columns if isinstance(one.cells[0], Shares)]
+    at = 2 if len(columns) > 1 else 1
+    columns = [*columns[:at], *split, *columns[at:]]
+    seen = {name for one in split for cell in one.cells for name, _ in _parts(cell)}
+    open_tables, folded = report.details[: report.always], report.details[report.always :]
+    content = {
+        "report": report,
+        "asked": report.question.partition("\n")[0],
+        "background": list(background(report.question)),
+        "sentences": [line(note) for note in report.headline],
+        "columns": columns,
+        "alike": alike,
+        "whole": _whole(report.table, columns),
+        # All numbers of a run are in a table of its own.
+        "more": report.kind != "training" and len(columns) < len(report.table.columns),
+        "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
+        "key": {name: one.said for name, one in PARTS.items() if name in seen},
+        "charts": drawn(report.charts, _colors(report)),
+        "maps": open_tables,
+        "folded": _folded([*folded, *report.appendix]),
+        "played": None if report.played is None else json_text(_opened(report)),
+        "files": files,
+        "pictures": pictures,
+        "provenance_names": PROVENANCE,
+        **_looks(report),
+    }
+    return rendered("page.html.j2", content, filters=_filters(report.table))
 
-    name: str
-    heading: str
-    blocks: list[Block]
-    figure: "Picture | None" = None
 
-
-class Picture(NamedTuple):
-    """A figure as a page shows it."""
-
-    title: str
-    caption: str
-    svg: "Markup"
-    table: Table | None
-    played: "Markup | None" = None  # the data of its player, as JSON
+def player(report: Report) -> str:
+    """The timeline of a report as a page of its own."""
+    assert report.played is not None, "a report with a timeline"
+    content = {"title": report.name, "played": json_text(report.played()), **_looks(report)}
+    return rendered("player.html.j2", content)
 
 
 def write(report: Report, directory: Path, beside: Path | None = None) -> None:
-    """Draw all figures of a report into an existing directory, and write its page if it has one.
+    """Write the page of a report into an existing directory.
 
     `beside`: where files of the report are, too.
     """
-    drawn = {}
-    if report.figures:
-        from varsim.report.plots.plot import draw_all
-
-        drawn = draw_all([(one.plot, one.subject) for one in report.figures], directory)
-    if report.kind not in PAGES:
-        return
     places = (directory, beside or directory)
-    files = {
+    there = {
         name: about
         for name, about in report.files.items()
         if any((place / name).exists() for place in places)
     }
-    text = page(report, drawn, files)
+    text = page(report, there, dict(_pictures(report, directory)))
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
 
 
-def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:
-    """The report as HTML; figures as drawn, by name; `files` lie beside the page."""
-    content = {
-        "report": report,
-        "parts": list(_parts(report, drawn)),
+def _pictures(report: Report, directory: Path) -> Iterator[tuple[str, str]]:
+    """The pictures that stand in the page, as their files say: it loads none."""
+    kinds = {".png": "image/png", ".svg": "image/svg+xml"}
+    for name, heading in report.embedded.items():
+        for end, kind in kinds.items():
+            if (path := directory / f"{name}{end}").exists():
+                yield heading, f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
+
+
+def _looks(report: Report) -> dict[str, Any]:
+    """What every page needs: its scripts and its colours."""
+    return {
         "scripts": scripts(),
-        **_colors(report.alternatives),
-        "provenance_names": PROVENANCE,
-        "files": files,
+        "colors": _colors(report),
+        "dark_colors": DARK,
+        "phases": PHASES,
+        "activities": ACTIVITIES,
+        "shades": _SHADES,
     }
-    return rendered("page.html.j2", content)
 
 
-def _colors(families: Mapping[str, str]) -> dict[str, Any]:
-    """The colours of its alternatives, and what they become on a dark page."""
-    from varsim.report.charts.looks import DARK, PHASES, looks
+def _filters(table: Table) -> dict[str, Callable[..., Any]]:
+    return {
+        "text": shown,
+        "line": line,
+        "width": lambda cell, column: _width(cell, _beside(table, column)),
+        "shade": _shade,
+        "won": lambda cell: isinstance(cell, Number) and cell.verdict == "best",
+        "sorted_by": _value,
+        "id": identity,
+        "json": json_text,
+    }
 
-    look = looks(families)
-    colors = {title: f"var(--c{one.color[1:]},{one.color})" for title, one in look.items()}
-    return {"colors": colors, "dark_colors": DARK, "phases": PHASES}
+
+def _whole(table: Table, columns: Sequence[Column]) -> list[int]:
+    """Which columns a narrow screen shows: as many as have room there, first those with bars."""
+    room, found = _NARROW - min(12, max(map(len, table.rows), default=0)), list[int]()
+    for at, one in sorted(enumerate(columns), key=lambda pair: not pair[1].bar):
+        drawn = isinstance(one.cells[0], Shares)
+        texts = [0 if drawn else len(shown(cell)) for cell in one.cells]
+        room -= max(*texts, 4) + _BAR * (one.bar or drawn) + 2
+        if room < 0 and found:
+            break
+        found.append(at)
+    return found
 
 
-def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
-    """The blocks by the headings that they stand under."""
-    part = None
-    for block in report.on(Media.PAGE):
-        if isinstance(block, Figure):
-            yield from filter(None, [part])
-            part, plot = None, block.plot
-            found = drawn[plot.name]
-            picture = Picture(
-                found.title,
-                plot.reads(block.subject),
-                inlined(found, plot.name),
-                block.table,
-                block.played and json_text(block.played(block.subject)),
-            )
-            yield Part(plot.name, plot.heading, [], picture)
-        elif isinstance(block, Text) and block.sort == "heading":
-            yield from filter(None, [part])
-            part = Part(block.name, " ".join(block.lines), [])
-        else:
-            assert part is not None, "a page begins with a heading or a figure"
-            part.blocks.append(block)
-    yield from filter(None, [part])
+def _opened(report: Report) -> dict[str, Any]:
+    """The data of the timeline, at first with the winner and the baseline only."""
+    assert report.played is not None
+    return report.played() | {"open": [report.table.rows[0], next(iter(report.families))]}
+
+
+def _colors(report: Report) -> dict[str, str]:
+    look = looks(report.families)
+    return {name: f"var(--c{one.color[1:]},{one.color})" for name, one in look.items()}
+
+
+def _folded(tables: Sequence[Table]) -> list[tuple[str, list[tuple[str, Table]]]]:
+    """Tables that are folded away, those of one strategy (`async PS: cause`) under its name."""
+    found: dict[str, list[tuple[str, Table]]] = {}
+    for one in tables:
+        whose, _, what = one.corner.rpartition(": ")
+        found.setdefault(whose or capital(what), []).append((what if whose else "", one))
+    return list(found.items())
+
+
+def background(question: str) -> Iterator[tuple[str, list[str]]]:
+    """What follows its first line: paragraphs, items (each after a dash), commands."""
+    for part in question.partition("\n")[2].split("\n\n"):
+        text = part.strip("\n")
+        if text.startswith("  "):
+            yield "pre", [dedent(text)]
+            continue
+        said, *items = re.split(r"(?:^|\n)- ", text)
+        if said.strip():
+            yield "p", [" ".join(said.split())]
+        if items:
+            yield "ul", [" ".join(item.split()) for item in items]
+
+
+def _parts(cell: Cell) -> Sequence[tuple[str, float]]:
+    return cell.parts if isinstance(cell, Shares) else ()
+
+
+def _value(cell: Cell) -> str:
+    """What a column is sorted by."""
+    if isinstance(cell, Shares):
+        return f"{dict(cell.parts).get('compute', 0.0):.6g}"
+    return f"{cell.mean:.6g}" if isinstance(cell, Number) and math.isfinite(cell.mean) else ""
+
+
+def _known(cells: Sequence[Cell]) -> list[float]:
+    return [one.mean for one in cells if isinstance(one, Number) and math.isfinite(one.mean)]
+
+
+def _beside(table: Table, column: Column) -> list[Cell]:
+    """The cells whose bars have the scale of a column: of the same metric of any strategy."""
+    metric = column.key.partition(" ")[0]
+    same = (one for one in table.columns if one.bar and one.key.partition(" ")[0] == metric)
+    return [cell for one in same for cell in one.cells]
+
+
+def _width(cell: Cell, among: Sequence[Cell]) -> int:
+    """Percent of the longest bar."""
+    most = max(_known(among), default=0.0)
+    if not isinstance(cell, Number) or not math.isfinite(cell.mean) or most <= 0:
+        return 0
+    return max(0, min(100, round(100 * cell.mean / most)))
+
+
+def _shade(cell: Cell, table: Table) -> str:
+    """The class of a cell of a map, or of one that is a part of something; else none."""
+    if not isinstance(cell, Number) or not math.isfinite(cell.mean):
+        return ""
+    if cell.unit == "part":
+        return f"s{max(0, min(_SHADES, round(_SHADES * cell.mean)))}"
+    if not table.shaded:
+        return ""
+    known = _known([one for column in table.columns for one in column.cells])
+    low, high = min(known), max(known)
+    return f"s{round(_SHADES * (cell.mean - low) / (high - low))}" if high > low else ""
 
 
 def rendered(
@@ -139,11 +238,11 @@ def rendered(
         loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_inert,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"unbroken": _unbroken, "coded": _coded, "parted": _parted, **filters}
+    environment.filters |= filters
     return _sealed(environment.get_template(template).render(content))
 
 
@@ -175,60 +274,6 @@ def json_text(content: object) -> "Markup":
     return Markup(text.replace("<", "\\u003c"))
 
 
-def inlined(drawn: "Drawn", name: str) -> "Markup":
-    """A figure as part of a page, on its ground and in its colours: no title, ids of its own."""
-    from markupsafe import Markup, escape
-
-    from varsim.report.plots.figure import FONTS
-
-    svg = drawn.svg[drawn.svg.index("<svg ") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="patch_1">.*?</g>', "", svg, count=1, flags=re.DOTALL)
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(
-        r' id="([^"]*)"',
-        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
-        svg,
-    )
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace(f"; {FONTS}", "")
-    svg = re.sub(r' style="([^"]*)"', _attributes, svg)
-    svg = re.sub(r'((?:fill|stroke)=")#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
-    svg = re.sub(r"\n\s*", " ", svg)
-    box = " ".join(f"{value:g}" for value in drawn.below_title)
-    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
-    return Markup(start + svg[svg.index(">") + 1 :])
-
-
-def _attributes(style: re.Match[str]) -> str:
-    """Attributes in place of a style, which the page's policy does not admit."""
-    pairs = (one.split(": ") for one in style[1].split("; "))
-    return "".join(f' {name}="{value}"' for name, value in pairs)
-
-
-def _shown(value: object) -> object:
+def _inert(value: object) -> object:
     """What is put into a page, before it is escaped: nothing in a text acts unseen."""
     return visible(value) if type(value) is str else value
-
-
-def _unbroken(text: str) -> str:
-    """A number stays on the line of its interval and its unit; an interval stays whole."""
-    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b|[A-Z]{3}\b)|(?<=\d to) "
-    return re.sub(held, "\N{NO-BREAK SPACE}", text)
-
-
-def _parted(name: str) -> "Markup":
-    """A name whose long words may go on in another line after an underscore."""
-    from markupsafe import Markup, escape
-
-    return Markup(" ").join(
-        Markup("_<wbr>" if len(word) > _LONG else "_").join(map(escape, word.split("_")))
-        for word in name.split(" ")
-    )
-
-
-def _coded(text: str) -> "Markup":
-    """Names in backticks as code."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))

@@ -1,12 +1,14 @@
 """A report for a terminal: a short answer, one table with a row each, three notes of a line."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final
+from unicodedata import east_asian_width
 
 from varsim.inert import visible
 from varsim.report.notes import coded, line
@@ -18,6 +20,12 @@ MOST_NOTES: Final = 3
 _GAP: Final = "   "
 _NARROW: Final = 24  # columns of a cell of words, at least
 _HANGING: Final = "  "
+_SECOND: Final = "\ue000"  # stands for the second column of a letter that takes two
+# What is not torn apart at its spaces: `4 B`, `50.1 us`, `3 ± 1`, `ps 0`.
+_QUANTITY: Final = re.compile(
+    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|[kMGT]bit/s)\b|[%±])|(?<=±) |(?<=± \?) "
+    r"|(?<=\b(?:ps|to)) (?=[0-9])"
+)
 _MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -139,11 +147,14 @@ def _aligned(column: Column) -> list[str]:
 
 
 def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:
-    """A text as lines of a terminal; quantities stay whole."""
+    """A text as lines of a terminal; quantities stay whole, and letters of two columns count so."""
     if not text or room is None or len(text) <= room:
         return [text] * bool(text)
+    held = _QUANTITY.sub("\N{NO-BREAK SPACE}", text)
+    wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held)
     fits = min(room, WIDEST)
-    return wrap(text, fits, subsequent_indent=hanging, break_on_hyphens=False)
+    lines = wrap(wide, fits, subsequent_indent=hanging, break_on_hyphens=False)
+    return [line.replace(_SECOND, "") for line in lines]
 
 
 def columns() -> int | None:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from varsim.report import formats, page, sheet
+from varsim.report import formats, page
 from varsim.report.files.directory import FACTS, Kind, put, put_file
-from varsim.report.render import Format
-from varsim.report.report import Report
-from varsim.report.told import Report as Told
+from varsim.report.formats import Format
+from varsim.report.told import Report
 from varsim.scenario.provenance import to_json
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.writing import needs_text
@@ -28,9 +27,9 @@ def put_run(
     kind: Kind,
     files: Mapping[str, Iterable[str] | bytes],
     facts: dict[str, Any],
-    report: Report | Callable[[Path], None] | None,
+    show: Callable[[Path], None] | None,
 ) -> None:
-    """Put a run in its place: its files, its facts, and its report, or what a function writes."""
+    """Put a run in its place: its files, its facts, and what a function writes besides."""
 
     def fill(path: Path) -> None:
         for name, parts in files.items():
@@ -40,15 +39,15 @@ def put_run(
             with (path / name).open("w", encoding="utf-8", newline="") as file:
                 file.writelines(parts)
         (path / FACTS[kind]).write_text(to_json(facts), encoding="utf-8", newline="\n")
-        if callable(report):
-            report(path)
-        elif report is not None:
-            page.write(report, path)
+        if show is not None:
+            show(path)
 
     put(directory, kind, fill)
 
 
-def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | None] = {}) -> None:
+def put_report(
+    report: Report, directory: Path, more: Mapping[str, str | bytes | None] = {}
+) -> None:
     """Put what is told of something where its files lie: as text, its page, its plots.
 
     Each file is there whole or as it was before; plots that the report no longer has go, and so do
@@ -72,7 +71,7 @@ def put_report(report: Told, directory: Path, more: Mapping[str, str | bytes | N
 
             write_all(plots, report.families, path)
         if report.kind in page.PAGES:
-            sheet.write(report, path, beside=directory)
+            page.write(report, path, beside=directory)
 
     put(directory, report.kind, fill)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from varsim.inert import number_or_cell
 from varsim.report.files.keeping import head, put_run
 from varsim.report.files.save import Plots, Saved, show
+from varsim.report.formats import csv_lines, csv_text
 from varsim.report.products.variables import document
-from varsim.report.render import csv_lines, csv_text
 from varsim.report.told import Data, Report
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult

@@ -14,12 +14,12 @@ from varsim.cluster.trace import (
     Trace,
 )
 from varsim.inert import field
-from varsim.report import sheet
+from varsim.report import page
 from varsim.report.files.chrome_trace import FILE, START, chrome_trace
 from varsim.report.files.keeping import head, put_run
 from varsim.report.files.text_columns import fair_shares, filled, seconds_text
+from varsim.report.formats import csv_text
 from varsim.report.products.facts import document
-from varsim.report.render import csv_text
 from varsim.report.told import Report
 from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
@@ -40,7 +40,7 @@ def show(report: Report, plots: Plots, directory: Path) -> None:
         from varsim.report.charts.marks import write_all
 
         write_all(report.drawn(), report.families, directory, plots)
-    sheet.write(report, directory)
+    page.write(report, directory)
 
 
 class Saved(NamedTuple):

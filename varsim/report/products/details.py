@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from varsim.report.parts import MOST_LINKS, by_use
 from varsim.report.products.curves import Against, curves
 from varsim.report.told import Cell, Chart, Column, Number, Table
 
@@ -26,6 +25,7 @@ FILES: Final = {
 
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
+MOST_LINKS: Final = 20  # of the table
 _ROW: Final = ("who", "x", "mean", "low", "high")
 
 
@@ -74,7 +74,7 @@ def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
 
 def links(carried: "Mapping[str, Mapping[str, Carried]]", named: Mapping[str, str]) -> Table:
     """What the busiest links carried, as a share of what they could; `named`: whom, and as what."""
-    order = by_use(carried)
+    order = _by_use(carried)
     servers = [link for link in order if link.startswith("ps ")][: MOST_LINKS // 2]
     chosen = sorted(dict.fromkeys([*servers, *order][:MOST_LINKS]), key=order.index)
     return Table(
@@ -89,3 +89,12 @@ def links(carried: "Mapping[str, Mapping[str, Carried]]", named: Mapping[str, st
 
 def _use(found: "Carried | None") -> Cell:
     return Number(found.utilization, unit="share") if found and found.utilization >= 0 else "-"
+
+
+def _by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
+    """The links, the busiest of all alternatives first; last those whose use is not known."""
+    most = {
+        link: max((one.utilization for one in of.values() if one.utilization >= 0), default=-1.0)
+        for link, of in carried.items()
+    }
+    return sorted(most, key=most.__getitem__, reverse=True)

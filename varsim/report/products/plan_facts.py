@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.report.files.keeping import head
 from varsim.report.formats import answer
 from varsim.report.notes import plain
-from varsim.report.parts import plain as number
-from varsim.report.parts import plain_estimate
+from varsim.report.products.plain import plain as number
+from varsim.report.products.plain import plain_estimate
 from varsim.report.products.plan_cells import verdict
 from varsim.report.told import Data, Report
 from varsim.scenario.provenance import MADE_BY, provenance_of_many

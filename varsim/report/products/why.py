@@ -5,8 +5,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.files.directory import Asked
-from varsim.report.parts import plain_estimate
 from varsim.report.products import cautions
+from varsim.report.products.plain import plain_estimate
 from varsim.report.products.steps import chain
 from varsim.report.told import Cell, Chart, Column, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import names, resource, shown

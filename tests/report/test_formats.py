@@ -1,0 +1,29 @@
+"""Text of a report: CSV with all digits, lines of a terminal."""
+
+import math
+
+import pytest
+from rich.cells import cell_len
+
+from varsim.report.formats import csv_text
+from varsim.report.screen import flow
+from varsim.report.told import Data
+from varsim.report.wording import unheld
+
+
+def test_csv_has_all_digits_and_no_formulas() -> None:
+    data = Data(["=name", "x"], [["-1", 0.1], ["b", math.nan], ["c", None], [True, 3]])
+    assert csv_text(data) == "'=name,x\n'-1,0.1\nb,\nc,\ntrue,3\n"
+
+
+def test_lines_end_where_a_terminal_does_and_quantities_stay_whole() -> None:
+    said = "It is 2.98 ± 0.31 s, which 95 % of all would call fast."
+    assert [unheld(one) for one in flow(said, 30)] == [
+        *("It is 2.98 ± 0.31 s, which", "  95 % of all would call fast.")
+    ]
+    assert flow(said, None) == [said]
+
+
+@pytest.mark.parametrize("room", [20, 31])
+def test_letters_of_two_columns_count_as_two(room: int) -> None:
+    assert max(map(cell_len, flow("模型 " * 30, room))) <= room
