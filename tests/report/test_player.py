@@ -16,7 +16,8 @@ from PIL import Image
 
 import varsim
 from tests.browsing import chromium
-from varsim.report import page, player
+from varsim.report import page
+from varsim.report.charts import timeline
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -62,7 +63,7 @@ def report(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_spans_and_gradients_are_those_of_the_trace(result: Result) -> None:
-    content = player.content(result)
+    content = timeline.content(result)
     assert content["cut"] == ""
     for label, told in zip(result.strategies, content["strategies"], strict=True):
         trace = result.trace(label)
@@ -84,7 +85,7 @@ def overlapping() -> Result:
 
 
 def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) -> None:
-    content = player.content(overlapping)
+    content = timeline.content(overlapping)
     buckets, servers = content["strategies"]
     for told, label in ((buckets, "buckets"), (servers, "none")):
         rows = [
@@ -100,13 +101,13 @@ def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) ->
 
 
 def test_the_key_explains_what_there_is_to_see(result: Result, overlapping: Result) -> None:
-    assert len(player.content(result)["marks"]) == 1, "updates alone"
-    assert player.content(overlapping)["marks"][1:] == ["thin bars: communication"]
+    assert len(timeline.content(result)["marks"]) == 1, "updates alone"
+    assert timeline.content(overlapping)["marks"][1:] == ["thin bars: communication"]
 
 
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(player, "MOST", 20)
-    content = player.content(result)
+    monkeypatch.setattr(timeline, "MOST", 20)
+    content = timeline.content(result)
     begun = sum(
         len(worker["spans"]) // 3 for told in content["strategies"] for worker in told["workers"]
     )
@@ -132,7 +133,7 @@ def test_a_name_cannot_end_the_data(result: Result, report: Path) -> None:
     assert "<" not in data
     told = json.loads(data)
     del told["open"]
-    assert told == json.loads(json.dumps(player.content(result)))
+    assert told == json.loads(json.dumps(timeline.content(result)))
 
 
 @contextmanager
@@ -166,7 +167,7 @@ class TestInABrowser:
         shown.keyboard.press("ArrowRight")
         moments = [
             row[column]
-            for told in player.content(result)["strategies"]
+            for told in timeline.content(result)["strategies"]
             for row in told["gradients"]
             for column in (4, 5, 6)  # begun, computed, arrived
         ]
@@ -225,7 +226,7 @@ class TestInABrowser:
     def test_a_lane_of_links_is_drawn_and_told(self, overlapping: Result, tmp_path: Path) -> None:
         with opened(overlapping, tmp_path) as shown:
             canvas = shown.locator("#player canvas")
-            told = player.content(overlapping)
+            told = timeline.content(overlapping)
             sent = told["strategies"][0]["workers"][0]["sends"]
             middle = (sent[1] + sent[2]) / 2
             box = canvas.bounding_box()
@@ -262,7 +263,7 @@ class TestInABrowser:
 
     def test_curves_have_the_dashes_that_the_legend_shows(self, shown: Any, result: Result) -> None:
         lines = shown.locator(".player-legend label")
-        told = player.content(result)["strategies"]
+        told = timeline.content(result)["strategies"]
         for line, one in zip(lines.all(), told, strict=True):
             path = line.locator("path")
             assert path.get_attribute("stroke-dasharray") == ",".join(map(str, one["dash"]))
