@@ -18,7 +18,7 @@ class Served(TypedDict):
     chief: bool
 
 
-# So many failures are followed in a few seconds.
+# So many failures are followed in less than a minute.
 _MOST: Final = 1_000_000
 
 

@@ -53,6 +53,7 @@ class Strikes:
         self._failures, self._cluster, self._workers = failures, cluster, workers
         self._key = seed, replication
         self._detection = round(failures.detection * _NS)
+        self._laws = failures.repairs  # by source: the domain, and how long repairs take
         self._repairs: dict[tuple[int, int], Iterator[int]] = {}
         self.hosts = Hosts(spares or Spares(hot=0, cold=0))
         self._stay: set[tuple[int, int]] = set()  # faults: of which source and member
@@ -122,7 +123,7 @@ class Strikes:
             if self.is_over(strike):
                 continue
             place = strike.source, strike.member
-            _, law = self._failures.repairs[strike.source]
+            _, law = self._laws[strike.source]
             taken: Sequence[int] = self._hosts_of(*place)
             if law is not None:
                 taken = self._there(*place, now)
@@ -153,7 +154,7 @@ class Strikes:
         return strike.again and (strike.source, strike.member) not in self._stay
 
     def _hosts_of(self, source: int, member: int) -> range:
-        domain, _ = self._failures.repairs[source]
+        domain, _ = self._laws[source]
         return hosts(domain, self._cluster, self._workers, member)
 
     def _there(self, source: int, member: int, now: int) -> list[int]:
@@ -177,8 +178,8 @@ class Strikes:
 
     def _stream(self, purpose: str, source: int, member: int, *place: int) -> Stream:
         """Streams of a member, by its domain and how many sources of that come before this one."""
-        domain, _ = self._failures.repairs[source]
-        alike = sum(other == domain for other, _ in self._failures.repairs[:source])
+        domain, _ = self._laws[source]
+        alike = sum(other == domain for other, _ in self._laws[:source])
         key = DOMAINS[domain], alike, member, *place
         return lambda block: stream(*self._key, purpose, *key, block)
 
