@@ -16,15 +16,15 @@ from varsim.report.wording import axis
 
 # How each action looks, in the order of the legend: a box where it takes time, else a mark.
 ACTS: Final = {
-    "compute": Look("#3f90da", ""),
-    "assign": Look("#bd1f01", "xxx"),
-    "assign_add": Look("#ffa90e", "\\\\\\"),
-    "assign_sub": Look("#e76300", "+++"),
-    "moving_average": Look("#832db6", "|||"),
-    "read": Look("#92dadd", "///"),
-    "save": Look("#717581", "..."),
-    "restore": Look("#b9ac70", "---"),
-    "waiting for others": Look("#d9dee3", ""),
+    "compute": Look("#3d4249", ""),
+    "assign": Look("#5e3c1c", "xxx"),
+    "assign_add": Look("#8c5f36", "\\\\\\"),
+    "assign_sub": Look("#dcc0a0", "+++"),
+    "moving_average": Look("#2c6b57", "|||"),
+    "read": Look("#4fae62", "///"),
+    "save": Look("#c3c8cf", "..."),
+    "restore": Look("#b0a34a", "---"),
+    "waiting for others": Look("#efe2a0", ""),
 }
 MARKERS: Final = dict(zip(ACTS, "osD^vPX<>", strict=True))
 _HALF: Final = 0.31  # of the height of a row, that of its boxes
