@@ -22,6 +22,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",
     "local_sgd.optimizer_state": "leave it out: every worker keeps its optimizer's state",
+    "targets.wasted": "write wasted_compute, as the metric is called",
+    "targets.time_to_loss": "write time_to_target, as the metric is called",
     "network.kind=ring": _OWN,
     "network.kind=hybrid_mesh": _OWN,
     "network.forwarding": "leave it out, messages are on all links of their way at once",

@@ -42,6 +42,10 @@ GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
         [("STRATEGY", "{kind: easgd, mode: round_robin}")],
         "strategies[0]: 'mode' is gone: leave it out: workers exchange when they come to it",
     ),
+    "targets by other names than their metrics": (
+        [NONE, ("stop:", "targets: {time_to_loss: 2 s, loss: 1}\nstop:")],
+        "targets: 'time_to_loss' is gone: write time_to_target, as the metric is called",
+    ),
     "a ring": (
         [NONE, ("kind: star", "kind: ring")],
         f"cluster.network: 'kind: ring' is gone: {OWN}",

@@ -117,7 +117,7 @@ class TestTheAnswer:
         base = BASE.replace(
             "{kind: timing, size: 20 MB}", "{kind: quadratic, dimension: 4, noise: 0.1}"
         ).replace("batch_size: 4", "batch_size: 4\n  optimizer: {kind: sgd, learning_rate: 0.1}")
-        base = base.replace("{throughput: 150 examples/s}", "{loss: 0.05, time_to_loss: 2 s}")
+        base = base.replace("{throughput: 150 examples/s}", "{loss: 0.05, time_to_target: 2 s}")
         block = "minimize: cost_to_target\nspace: {cluster.workers: [1, 2, 4]}"
         found, _, _ = searched(question(block, base=base), tmp_path)
         best = found.answer
@@ -241,7 +241,7 @@ class TestStanding:
     def test_a_cell_is_decided_with_95_percent_certainty(
         self, speeds: list[float], verdict: str
     ) -> None:
-        asked = question(BLOCK.replace("cost_per_hour", "step_time"))
+        asked = question(BLOCK.replace("cost_per_hour", "step_time_mean"))
         cell = all_cells(asked)[0]
         runs = [run_of(number, speed) for number, speed in enumerate(speeds)]
         found = standing(asked, cell, runs)
@@ -255,7 +255,7 @@ class TestStanding:
         assert margin(Judgement("staleness_p99", "a", 0.0, 2.0, 3.0, False)) == -3.0
 
     def test_what_may_yet_be_lower(self) -> None:
-        asked = question(BLOCK.replace("cost_per_hour", "step_time"))
+        asked = question(BLOCK.replace("cost_per_hour", "step_time_mean"))
         cell = all_cells(asked)[0]
         best = standing(asked, cell, [run_of(0, 200.0), run_of(1, 210.0)])
         twin = standing(asked, cell, [run_of(0, 200.0), run_of(1, 210.0)])

@@ -155,7 +155,8 @@ def test_names() -> None:
         (Note("busiest", {"time": "compute 100 %"}), "The answer's workers' time: compute 100 %."),
         (
             Note(
-                "cells-run", {"count": 1, "of": 2, "runs": 3, "left": 1, "objective": "step_time"}
+                "cells-run",
+                {"count": 1, "of": 2, "runs": 3, "left": 1, "objective": "step_time_mean"},
             ),
             "1 of 2 cells run, 3 runs; no other can be faster.",
         ),

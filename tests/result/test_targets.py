@@ -40,13 +40,18 @@ def test_one_sided_interval() -> None:
 
 def test_each_strategy_meets_or_misses_each() -> None:
     # Three workers of 100 ms: mirrored 30 examples/s; alone 10. Nothing is wasted or stale.
-    targets = {"throughput": 20.0, "wasted": 0.0, "staleness_p99": 0.0, "step_time_p99": 0.1}
+    targets = {
+        "throughput": 20.0,
+        "wasted_compute": 0.0,
+        "staleness_p99": 0.0,
+        "step_time_p99": 0.1,
+    }
     found = result(({"kind": "on_write"}, {"kind": "single"}), targets=targets)
     assert met(found) == {
         ("throughput", "on_write"): True,
         ("throughput", "single"): False,
-        ("wasted", "on_write"): True,
-        ("wasted", "single"): True,
+        ("wasted_compute", "on_write"): True,
+        ("wasted_compute", "single"): True,
         ("staleness_p99", "on_write"): True,
         ("staleness_p99", "single"): True,
         ("step_time_p99", "on_write"): True,
@@ -77,7 +82,7 @@ def test_a_bound_inside_the_interval_is_undecided() -> None:
 
 
 def test_one_replication_of_something_random_decides_nothing() -> None:
-    targets = {"throughput": 1.0, "wasted": 0.5}
+    targets = {"throughput": 1.0, "wasted_compute": 0.5}
     found = result(({"kind": "on_write"},), cluster=EXPONENTIAL, targets=targets)
     assert [(one.met, one.missed, one.doubt) for one in found.judgements] == [
         (False, False, "once")
@@ -89,7 +94,7 @@ def test_one_replication_of_something_random_decides_nothing() -> None:
 
 def test_runs_that_are_too_short_decide_nothing() -> None:
     # A step of all workers is one gradient of each; two are the least that says anything.
-    targets = {"throughput": 20.0, "loss": 1e-3, "time_to_loss": 0.05}
+    targets = {"throughput": 20.0, "loss": 1e-3, "time_to_target": 0.05}
     found = result(({"kind": "on_write"},), stop={"global_steps": 1}, targets=targets)
     of_rate, of_loss = found.judgements
     assert of_rate.doubt == "short"
@@ -100,26 +105,26 @@ def test_runs_that_are_too_short_decide_nothing() -> None:
 def test_a_loss_that_is_not_reached_is_missed_once_its_time_is_over() -> None:
     # Three updates, 100 ms each.
     for bound, verdict in ((10.0, "unsure"), (0.2, "missed")):
-        targets = {"loss": 1e-9, "time_to_loss": bound}
+        targets = {"loss": 1e-9, "time_to_target": bound}
         found = result(({"kind": "on_write"},), targets=targets)
-        assert not met(found)["time_to_loss", "on_write"]
+        assert not met(found)["time_to_target", "on_write"]
         assert told(found).values[verdict] == ("all-reduce",)
 
 
 def test_who_stands_still_misses() -> None:
     events = ({"at": 0.25, "kill": {"worker": 0}},)
-    found = result(({"kind": "on_write"},), events=events, targets={"wasted": 0.5})
-    assert not met(found)["wasted", "on_write"]
+    found = result(({"kind": "on_write"},), events=events, targets={"wasted_compute": 0.5})
+    assert not met(found)["wasted_compute", "on_write"]
     assert told(found).values["missed"] == ("all-reduce",)
 
 
 def test_a_time_to_no_loss_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"targets\.time_to_loss needs targets\.loss"):
-        scenario({"kind": "on_write"}, targets={"time_to_loss": 10.0})
+    with pytest.raises(ValueError, match=r"targets\.time_to_target needs targets\.loss"):
+        scenario({"kind": "on_write"}, targets={"time_to_target": 10.0})
     with pytest.raises(ValueError, match="problem timing has no loss"):
         scenario(
             {"kind": "on_write"},
             problem={"kind": "timing", "size": 1e6},
             workload={"optimizer": None},
-            targets={"time_to_loss": 10.0},
+            targets={"time_to_target": 10.0},
         )

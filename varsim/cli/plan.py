@@ -23,9 +23,9 @@ Objectives = Literal[
     "cost_per_million_examples",
     "cost_to_target",
     "time_to_target",
-    "step_time",
-    "staleness",
-    "wasted",
+    "step_time_mean",
+    "staleness_mean",
+    "wasted_compute",
     "workers",
     "parameter_servers",
 ]

@@ -103,16 +103,16 @@ _BEST: Final = {
     "cost_per_million_examples": "Cheapest",
     "cost_to_target": "Cheapest",
     "time_to_target": "Soonest at its loss",
-    "step_time": "Shortest steps",
-    "staleness": "Least stale",
-    "wasted": "Least wasted",
+    "step_time_mean": "Shortest steps",
+    "staleness_mean": "Least stale",
+    "wasted_compute": "Least wasted",
     "workers": "Fewest workers",
     "parameter_servers": "Fewest servers",
 }
 _EACH: Final = {
     "cost_per_million_examples": " per million examples",
     "cost_to_target": " to its loss",
-    "step_time": " a step",
+    "step_time_mean": " a step",
 }
 
 
@@ -138,7 +138,7 @@ _LOWER: Final = {
     "cost_per_million_examples": "cheaper",
     "cost_to_target": "cheaper",
     "time_to_target": "faster",
-    "step_time": "faster",
+    "step_time_mean": "faster",
 }
 
 

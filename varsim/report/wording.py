@@ -186,16 +186,16 @@ def too_large(scenario: Scenario, label: str) -> str:
 _TARGETS: Final = {
     "throughput": ("throughput", "examples/s"),
     "staleness_p99": ("staleness p99", "updates"),
-    "wasted": ("wasted compute", "share"),
+    "wasted_compute": ("wasted compute", "share"),
     "goodput": ("goodput", "share"),
     "step_time_p99": ("step time p99", "s"),
-    "time_to_loss": ("time to loss {loss:g}", "s"),
+    "time_to_target": ("time to loss {loss:g}", "s"),
 }
 
 
 def target(name: str, bound: float, loss: float | None) -> str:
     """A target: `throughput at least 4,000 examples/s`."""
-    sign = "at least" if BOUNDS[name].at_least else "at most"
+    sign = "at least" if BOUNDS[name] else "at most"
     what, unit = _TARGETS[name]
     return f"{what.format(loss=loss)} {sign} {unheld(shown(Number(bound, unit=unit)))}"
 

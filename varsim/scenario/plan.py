@@ -45,12 +45,11 @@ class Machines(NamedTuple):
 class Objective(NamedTuple):
     """Objective to minimize.
 
-    `metric`: of a run, or empty where it follows from the machines or their costs. `floor`: lower
+    By its name a metric of a run, or what follows from the machines or their costs. `floor`: lower
     bound by the machines alone, before any simulation; None: unknown.
     """
 
     about: str
-    metric: str = ""
     floor: Callable[[Machines], float] | None = None
     needs_prices: bool = False
     needs_loss: bool = False
@@ -64,12 +63,10 @@ OBJECTIVES: Final = {
     "cost_to_target": Objective(
         "the cost until the target loss", needs_prices=True, needs_loss=True
     ),
-    "time_to_target": Objective(
-        "the time to the target loss", metric="time_to_target", needs_loss=True
-    ),
-    "step_time": Objective("the mean time of a step", metric="step_time_mean"),
-    "staleness": Objective("the mean staleness", metric="staleness_mean"),
-    "wasted": Objective("the share of compute time that is wasted", metric="wasted_compute"),
+    "time_to_target": Objective("the time to the target loss", needs_loss=True),
+    "step_time_mean": Objective("the mean time of a step"),
+    "staleness_mean": Objective("the mean staleness"),
+    "wasted_compute": Objective("the share of compute time that is wasted"),
     "workers": Objective("the number of workers", floor=lambda machines: float(machines.workers)),
     "parameter_servers": Objective(
         "the number of parameter servers", floor=lambda machines: float(machines.servers)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, ClassVar, Final, NamedTuple, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import (
     BeforeValidator,
@@ -16,21 +16,15 @@ from varsim.strategies.base import Strategy
 from varsim.units import ExamplesPerSecond, Seconds
 from varsim.values.schema import Grown, Model
 
-
-class Bound(NamedTuple):
-    """Metric that a target bounds, from below (`at_least`) or from above."""
-
-    metric: str
-    at_least: bool
-
-
+# The targets, and whether they bound from below; each is the name of a metric but throughput, which
+# is that of examples, and where hosts fail of those that were kept.
 BOUNDS: Final = {
-    "throughput": Bound("examples_per_s", at_least=True),
-    "staleness_p99": Bound("staleness_p99", at_least=False),
-    "wasted": Bound("wasted_compute", at_least=False),
-    "step_time_p99": Bound("step_time_p99", at_least=False),
-    "time_to_loss": Bound("time_to_target", at_least=False),
-    "goodput": Bound("goodput", at_least=True),
+    "throughput": True,
+    "staleness_p99": False,
+    "wasted_compute": False,
+    "step_time_p99": False,
+    "time_to_target": False,
+    "goodput": True,
 }
 
 
@@ -49,9 +43,10 @@ class Targets(Grown):
     """Goals of a scenario; each strategy meets them or misses them.
 
     `loss` alone is no bound: the time of the first update at or below it is reported. At least:
-    `throughput`, `goodput` (of jobs among failures). At most: `staleness_p99` (updates), `wasted`
-    (share of all compute time), `step_time_p99`, `time_to_loss` (until `loss`). A target is met
-    where it is with 95 % certainty, by the one-sided Student t interval over the replications.
+    `throughput`, `goodput` (of jobs among failures). At most: `staleness_p99` (updates),
+    `wasted_compute` (share of all compute time), `step_time_p99`, `time_to_target` (until `loss`).
+    A target is met where it is with 95 % certainty, by the one-sided Student t interval over the
+    replications.
     """
 
     later: ClassVar[tuple[str, ...]] = ("goodput",)
@@ -60,10 +55,10 @@ class Targets(Grown):
     throughput: ExamplesPerSecond | None = Field(None, gt=0)
     """At least this many examples per second."""
     staleness_p99: float | None = Field(None, ge=0, description="updates")
-    wasted: float | None = Field(None, ge=0, lt=1, description="share of all compute time")
+    wasted_compute: float | None = Field(None, ge=0, lt=1, description="share of all compute time")
     step_time_p99: Seconds | None = Field(None, gt=0)
     """99 of 100 steps take at most this long."""
-    time_to_loss: Seconds | None = Field(None, gt=0)
+    time_to_target: Seconds | None = Field(None, gt=0)
     """The target `loss` is reached within this time."""
     goodput: Annotated[float, Field(gt=0, le=1), BeforeValidator(_share)] | None = None
     """Least share of the time of a job among failures that goes into work which is kept: 95 %."""
@@ -78,8 +73,8 @@ class Targets(Grown):
         """Raise ValueError for a time to no loss, and for goodput where nothing fails."""
         if self.goodput is not None and not may_fail:
             raise ValueError("targets.goodput needs failures: it is what they leave")
-        if self.time_to_loss is not None and self.loss is None and stop_loss is None:
-            raise ValueError("targets.time_to_loss needs targets.loss (for example loss: 0.4)")
+        if self.time_to_target is not None and self.loss is None and stop_loss is None:
+            raise ValueError("targets.time_to_target needs targets.loss (for example loss: 0.4)")
 
 
 _HOUR: Final = 3600.0  # seconds

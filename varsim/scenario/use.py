@@ -57,7 +57,12 @@ _OF_SERVERS: Final = (
     *("parameter_servers", "placement", "partitioner", "server_update", "servers_on"),
     "network.server_bandwidth",
 )
-_OF_VALUES: Final = ("stop.loss", "targets.loss", "targets.time_to_loss", "workload.evaluate_every")
+_OF_VALUES: Final = (
+    "stop.loss",
+    "targets.loss",
+    "targets.time_to_target",
+    "workload.evaluate_every",
+)
 USES: Final = (
     *(Use(f"cluster.{key}", lambda one, _: one.uses_servers, _NO_SERVERS) for key in _OF_SERVERS),
     Use("memory.server", lambda one, _: one.uses_servers, _NO_SERVERS),

@@ -144,7 +144,7 @@ def opening(scenario: Scenario, strategy: Strategy) -> Scenario:
     changes = {
         "failures": None,  # as long as nothing fails
         "stop": stop.model_copy(update=limits),
-        "targets": scenario.targets.model_copy(update={"loss": None, "time_to_loss": None}),
+        "targets": scenario.targets.model_copy(update={"loss": None, "time_to_target": None}),
         "report": scenario.report.model_copy(update={"measure_after": after}),
     }
     return times_only(scenario.model_copy(update=changes))

@@ -315,7 +315,7 @@ class Result(Shown):
 
     def _doubt(self, name: str, bound: float, strategy: str, values: Sequence[float]) -> Doubt:
         """Why these values cannot decide a target, but for their interval."""
-        if name == "time_to_loss":
+        if name == "time_to_target":
             runs = [run for run in self.traces if run.strategy == strategy]
             unreached = [r.end for r, v in zip(runs, values, strict=True) if math.isnan(v)]
             if unreached and max(unreached) < bound * NANOSECONDS:

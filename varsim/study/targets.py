@@ -36,7 +36,7 @@ class Judgement(NamedTuple):
 
 def bounded(target: str, scenario: Scenario) -> str:
     """The metric that a target bounds."""
-    return throughput(scenario) if target == "throughput" else BOUNDS[target].metric
+    return throughput(scenario) if target == "throughput" else target
 
 
 def judged(
@@ -46,7 +46,7 @@ def judged(
 
     A `doubt` leaves it undecided, whatever they are.
     """
-    at_least = BOUNDS[name].at_least
+    at_least = BOUNDS[name]
     mean = interval(values).mean
     surely, at_best = (one_sided(values, lower=lower) for lower in (at_least, not at_least))
 

@@ -133,7 +133,7 @@ def _missing(plan: "Plan", one: Standing) -> dict[str, Value]:
         size = (
             Number(100 * off * worst.bound, unit="points") if points else Number(off, unit="share")
         )
-        of |= {"off": size, "side": "below" if BOUNDS[worst.target].at_least else "above"}
+        of |= {"off": size, "side": "below" if BOUNDS[worst.target] else "above"}
     return of
 
 
@@ -327,7 +327,7 @@ def _rates(plan: "Plan") -> Iterator[Note]:
     """At which learning rates the times to the loss are, where the space does not say so."""
     question = plan.question
     asked = OBJECTIVES[question.objective].needs_loss
-    asked = asked or "time_to_loss" in question.targets.bounds
+    asked = asked or "time_to_target" in question.targets.bounds
     varied = any("learning_rate" in quantity.place for quantity in question.quantities)
     if asked and not varied:
         named = names(question.base)

@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from varsim.study.plan.plan import Plan
     from varsim.study.plan.search import Found
 
-SHARES: Final = ("goodput", "wasted")  # apart by points, not by a share of a share
-_UNITS: Final = {"time_to_target": "s", "step_time": "s", "wasted": "share", "staleness": "updates"}
+SHARES: Final = ("goodput", "wasted_compute")  # apart by points, not by a share of a share
+_UNITS: Final = {
+    **{"time_to_target": "s", "step_time_mean": "s", "wasted_compute": "share"},
+    "staleness_mean": "updates",
+}
 _MACHINES: Final = {"workers": "worker", "parameter_servers": "server"}
 _OF_TARGETS: Final = {
     "throughput": ("examples/s", ""),
     "staleness_p99": ("stale p99", ""),
-    "wasted": ("wasted", "share"),
+    "wasted_compute": ("wasted", "share"),
     "step_time_p99": ("step p99", "s"),
-    "time_to_loss": ("to loss {loss:g}", "s"),
+    "time_to_target": ("to loss {loss:g}", "s"),
     "goodput": ("goodput", "share"),
 }
 _VERDICTS: Final[dict[Verdict, str]] = {
@@ -91,7 +94,7 @@ def _numbers(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
         name, unit = _OF_TARGETS[target]
         if target == "throughput":
             name = speed_named(question.base)
-        sign = ">=" if BOUNDS[target].at_least else "<="
+        sign = ">=" if BOUNDS[target] else "<="
         least = unheld(shown(Number(bound, unit=unit)))
         head = f"{name.format(loss=question.loss)} {sign} {least}"
         yield Column(target, head, tuple(_reached(one, target) for one in rows), note="margin")

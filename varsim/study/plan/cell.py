@@ -33,12 +33,9 @@ def free(name: str, machines: Machines) -> int:
 def value(name: str, machines: Machines, measured: Mapping[str, float]) -> float:
     """An objective in one run; nan where it does not exist."""
     objective = OBJECTIVES[name]
-    if objective.metric:
-        return measured[objective.metric]
     if name in COSTS:
         return costs(machines, measured)[name]
-    assert objective.floor is not None
-    return objective.floor(machines)
+    return measured[name] if objective.floor is None else objective.floor(machines)
 
 
 def costs(machines: Machines, measured: Mapping[str, float]) -> dict[str, float]:

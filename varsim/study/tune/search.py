@@ -192,7 +192,7 @@ class Rates:
     @property
     def columns(self) -> list[str]:
         """The names of the columns of `rows`: the goal's metric has its unit in its name."""
-        metric = "loss" if self.goal.loss is None else "time_to_loss_s"
+        metric = "loss" if self.goal.loss is None else "time_to_target_s"
         named = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high"}
         return [named.get(name, name) for name in Row._fields]
 
