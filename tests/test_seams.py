@@ -25,10 +25,13 @@ ADAPTERS = {
     *(path for path in (TESTS / "conformance").rglob("*.py") if "test_" not in path.name),
 }
 
+# What `varsim` offers: its names, and `varsim.tf`, which a page of the documentation is about.
+OFFERED = {*varsim.__all__, "tf"}
+
 # How many files of each folder name internals, by themselves or through a helper: only ever fewer.
 MOST = {
     ".": 36,
-    "calibration": 11,
+    "calibration": 10,
     "cluster": 19,
     "commands": 4,
     "explain": 3,
@@ -41,7 +44,6 @@ MOST = {
     "result": 17,
     "strategies": 1,
     "sweep": 14,
-    "tf": 1,
     "tune": 2,
     "validation": 11,
     "values": 7,
@@ -71,7 +73,7 @@ def opened(path: Path) -> Iterator[str]:
             first, *rest = name.split(".")
             if first != "varsim" or not rest or " " in name:
                 continue
-            if rest[0] not in varsim.__all__ and is_inside(rest[0]):
+            if rest[0] not in OFFERED and is_inside(rest[0]):
                 yield name
 
 
@@ -165,6 +167,7 @@ def test_fewer_and_fewer_cases_name_internals() -> None:
         ("import varsim", []),
         ("from varsim import run, Result", []),
         ("import varsim\nvarsim.load('a.yaml')", []),
+        ("from varsim import tf", []),
         ("import varsim.cluster.clock", ["varsim.cluster.clock"]),
         ("from varsim import units", ["varsim.units"]),
         ("def f():\n    from varsim.cluster import clock", ["varsim.cluster.clock"]),

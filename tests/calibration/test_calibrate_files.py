@@ -4,8 +4,10 @@ import gzip
 import json
 import math
 import random
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,14 +15,8 @@ from typer.testing import CliRunner, Result
 import varsim
 from tests.calibration.nccl_output import devices, table
 from tests.seams import app as cli
-from tests.seams import load_text
+from tests.seams import load_text, stream
 from varsim import Scenario, load_scenario
-from varsim.calibration.measurement import with_unit
-from varsim.calibration.nccl import read_nccl_text
-from varsim.units import parse
-from varsim.values.distribution import Lognormal
-from varsim.values.measured_times import MeasuredTimes
-from varsim.values.stream import stream
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"
 TRACES = (DATA / "kineto_rank0.json", DATA / "kineto_rank1.json")
@@ -69,7 +65,7 @@ def pasted(fragment: str, workers: int, size: float = 4, strategy: str = "on_wri
     return fragment.replace("cluster:\n", f"cluster:\n{more}") + rest
 
 
-def scenario(text: str) -> Scenario:
+def scenario(text: str) -> Any:
     found = load_text(text, "pasted.yaml")
     assert isinstance(found, Scenario)
     return found
@@ -92,16 +88,22 @@ def step_times(steps: int, workers: int = 1, factor: float = 1.0, first: float =
     return "\n".join(lines) + "\n"
 
 
+def measured(text: str) -> list[tuple[int, float]]:
+    """Sizes (bytes) and out-of-place times (s) of a table of nccl-tests."""
+    rows = [line.split() for line in text.splitlines() if re.match(r" *\d+ +\d+ +float", line)]
+    return [(int(row[0]), float(row[5]) / 1e6) for row in rows]
+
+
 class TestNetwork:
     def test_simulating_the_fragment_gives_the_measured_times(self) -> None:
         """The point of it: what was measured of an all-reduce is what on_write takes."""
         file = DATA / "all_reduce_16.txt"
         fragment = printed(file)
-        rows = read_nccl_text(file.read_text(), file.name)[0].rows
+        rows = measured(file.read_text())
 
         for row in rows[::3]:
-            simulated = step_time(pasted(fragment, 16, row.size)) - 1e-3
-            assert simulated == pytest.approx(row.seconds, rel=0.0125), "1 % is noise"
+            simulated = step_time(pasted(fragment, 16, row[0])) - 1e-3
+            assert simulated == pytest.approx(row[1], rel=0.0125), "1 % is noise"
 
     @pytest.mark.parametrize("ranks", [3, 8])
     def test_without_noise_they_are_met_to_the_digits_printed(self, ranks: int) -> None:
@@ -109,9 +111,9 @@ class TestNetwork:
         Path("out.txt").write_text(text)
         fragment = printed("out.txt")
 
-        for row in read_nccl_text(text, "out.txt")[0].rows[::6]:
-            simulated = step_time(pasted(fragment, ranks, row.size)) - 1e-3
-            assert simulated == pytest.approx(row.seconds, rel=2e-4)
+        for row in measured(text)[::6]:
+            simulated = step_time(pasted(fragment, ranks, row[0])) - 1e-3
+            assert simulated == pytest.approx(row[1], rel=2e-4)
 
     def test_messages_between_hosts_take_what_was_measured(self) -> None:
         Path("p2p.csv").write_text("bytes,seconds\n1000,0.002\n1000000,0.003\n4000000,0.006\n")
@@ -185,7 +187,7 @@ class TestCompute:
         text = printed("steps.csv")
         cluster = scenario(pasted(text, 4)).cluster
 
-        assert isinstance(cluster.compute, Lognormal)
+        assert cluster.compute.kind == "lognormal"
         assert cluster.compute.sigma == pytest.approx(0.2, rel=0.05)
         assert cluster.compute.mean == pytest.approx(0.1 * math.exp(0.02), rel=0.02)
         (slow,) = cluster.slow_workers
@@ -203,12 +205,12 @@ class TestCompute:
         Path("steps.csv").write_text("worker,seconds\n" + "\n".join(lines) + "\n")
         text = printed("steps.csv")
         Path("pasted.yaml").write_text(pasted(text, 2))
-        found = load_scenario(Path("pasted.yaml"))
+        found: Any = load_scenario(Path("pasted.yaml"))
 
         assert "compute: {kind: trace, file: 'steps.csv', replay: resample}" in text
         assert "no family has p50, p90 and p99 within 10%" in text
         assert isinstance(found, Scenario)
-        assert isinstance(found.cluster.compute, MeasuredTimes)
+        assert found.cluster.compute.kind == "trace"
         assert len(found.cluster.compute.seconds[0]) == 500
 
     def test_workers_are_ranks_from_0_whatever_the_file_calls_them(self) -> None:
@@ -227,7 +229,7 @@ class TestCompute:
         text = printed("steps.csv")
         law = scenario(pasted(text, 2)).cluster.compute
 
-        assert isinstance(law, MeasuredTimes)
+        assert law.kind == "trace"
         assert law.seconds == ((0.1, 0.101), (0.12, 0.119))
         assert "fewer than 10 steps lie beyond p50, p90, p99, p99.9" in text
 
@@ -239,9 +241,9 @@ class TestCompute:
         assert result.stdout == "written: part.csv\nwritten: part.yaml\n"
         fragment = Path("part.yaml").read_text()
         Path("pasted.yaml").write_text(pasted(fragment, 1))
-        found = load_scenario(Path("pasted.yaml"))
+        found: Any = load_scenario(Path("pasted.yaml"))
         assert isinstance(found, Scenario)
-        assert isinstance(found.cluster.compute, MeasuredTimes)
+        assert found.cluster.compute.kind == "trace"
         assert len(found.cluster.compute.seconds[0]) == 10_000
         assert "of 30000 each worker's first 10000 are played" in fragment
 
@@ -278,7 +280,7 @@ class TestTraces:
         # Of two ranks 2 latencies and the size: 5 ms for 1 MB, 16 ms for 4 MB.
         assert cluster.network.worker_rate == pytest.approx(3e6 / 0.011, rel=1e-4)
         assert cluster.network.delay == pytest.approx((0.005 - 0.011 / 3) / 2, rel=1e-4)
-        assert isinstance(cluster.compute, MeasuredTimes)
+        assert cluster.compute.kind == "trace"
         assert cluster.compute.seconds == ((0.087,) * 4, (0.0885,) * 4)
         assert "NCCL's 23.5 ms, of which 18 ms beside others, 5.5 ms alone" in text
 
@@ -404,12 +406,6 @@ def test_the_same_files_give_the_same_bytes() -> None:
 
     assert first == second
     assert str(DATA) not in first, "names only, no paths"
-
-
-@pytest.mark.parametrize("value", [1e-9, 2.5e-7, 1e-3, 0.0999996, 1.0, 12345.6])
-def test_what_is_written_can_be_read_back(value: float) -> None:
-    assert parse(with_unit(value, "time"), "time") == pytest.approx(value, rel=1e-4)
-    assert parse(with_unit(value * 1e9, "rate"), "rate") == pytest.approx(value * 1e9, rel=1e-4)
 
 
 def test_json_is_not_confused_by_its_beginning() -> None:
