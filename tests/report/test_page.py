@@ -102,7 +102,7 @@ def test_a_name_is_text_and_no_markup(tmp_path: Path) -> None:
     assert "\u202e" not in text
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def shown(path: Path) -> Iterator[Any]:
     """The page in Chromium; its console and errors must stay empty."""
     said: list[str] = []

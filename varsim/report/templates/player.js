@@ -250,11 +250,17 @@
     if (view.playing) reveal(one, top, bottom);
   }
 
-  // What plays is seen as it happens: the future is covered, and gradients rise to the model while they are on their way.
-  function reveal(one, top, bottom) {
+  // What is yet to happen is not seen; where now is.
+  function cover(top, bottom) {
     const now = clamp(x(view.cursor), LEFT, width - RIGHT);
     paint.fillStyle = colors.paper;
     paint.fillRect(now, top - 5, width - RIGHT - now, bottom - top + 6);
+    return now;
+  }
+
+  // What plays is seen as it happens: the future is covered; gradients rise to the model, tokens come down from it.
+  function reveal(one, top, bottom) {
+    const now = cover(top, bottom);
     for (const g of one.gradients) {
       if (g.computed > view.cursor || g.computed < 0) continue;
       const until = g.arrived >= 0 ? Math.max(g.arrived, g.computed + 1) : data.end, way = (view.cursor - g.computed) / (until - g.computed);
@@ -263,6 +269,13 @@
       const from = top + (row + 0.5) * one.pitch, y = from + (top - 12 - from) * way;
       fill(one.color, [...Array(12)].map((_, i) => [now + 10 + 4 * Math.cos(i * Math.PI / 6), y + 4 * Math.sin(i * Math.PI / 6)]));
     }
+    // And tokens come down from the model to those who waited for one.
+    one.workers.forEach(({ spans }, row) => {
+      const span = spans[first(spans, ({ end }) => end > view.cursor) - 1], passed = span ? (view.cursor - span.end) / (view.to - view.from) : 1;
+      if (span?.phase.name !== "token" || passed > 0.02) return;
+      const to = top + (row + 0.5) * one.pitch, y = top - 12 + (to - top + 12) * (passed / 0.02);
+      fill(colors.ink, [[now + 10, y - 4], [now + 14, y], [now + 10, y + 4], [now + 6, y]]);
+    });
   }
 
   function heading(name, color, top, remark) {
@@ -323,6 +336,7 @@
         stroke(one.color, 1.5, inView(one.loss.filter(([, value]) => Number.isFinite(value))).map(([moment, value]) => [x(moment), y(value)]));
       }
     });
+    if (view.playing) cover(top, top + CURVE);
   }
 
   // In words: what happens at the cursor, in every strategy shown.
