@@ -363,8 +363,8 @@ class TestStore:
             assert store.count() == 1
 
     def test_without_a_run_nothing_is_left(self, tmp_path: Path) -> None:
-        with Store(tmp_path / "a" / "b"):
-            pass
+        with Store(tmp_path / "a" / "b") as store:
+            store.add([])
         assert list(tmp_path.iterdir()) == []
 
 

@@ -55,6 +55,8 @@ class Store:
     def add(self, runs: Iterable["Finished"]) -> None:
         """Keep some runs."""
         added = {run[:2]: run for run in runs}
+        if not added:  # no file without a run
+            return
         try:
             with self.path.open("ab") as file:
                 file.write(b"".join(map(_line, added.values())))
