@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.building import MS, NEEDED, run, scenario, slow
+from tests.building import MS, NEEDED, declared, example, run, scenario, slow
 from validation.peers.links import Message, arrivals
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
@@ -252,3 +252,34 @@ def test_links_that_servers_do_not_have_are_refused() -> None:
         )
     with pytest.raises(ValueError, match=r"cluster\.servers_on has no effect"):
         scenario({"kind": "on_write"}, cluster={"servers_on": "workers"})
+
+
+@pytest.mark.parametrize("sharing", ["first_come", "fair"])
+@pytest.mark.parametrize("kind", ["none", "sync_replicas", "on_read"])
+def test_switches_in_series_that_cost_nothing_change_nothing(kind: str, sharing: str) -> None:
+    # Every host in a rack of its own, on uplinks without end: 4 links instead of 2.
+    strategy = example(kind, 6)
+    settings: dict[str, Any] = {
+        "cluster": {"workers": 6, "compute": {"kind": "exponential", "mean": 0.02}},
+        "problem": {"kind": "digits", "model": "mlp", "hidden": 4},
+        "stop": {"global_steps": 8},
+    }
+    if declared(strategy).uses_servers:
+        settings["cluster"] |= {"parameter_servers": 3, "placement": "round_robin"}
+    wires = {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing}
+    far = {"kind": "racks", "hosts_per_rack": 1, "uplink_bandwidth": 1e15, "uplink_latency": 0.0}
+    star = run(strategy, network=wires, **settings)
+    racks = run(strategy, network={**wires, **far}, **settings)
+
+    def compared(trace: Any) -> list[Any]:
+        ports = [(link.name, link.moved) for link in trace.links if "rack" not in link.name]
+        return [trace.steps.tolist(), sorted(ports)]
+
+    steps, carried = compared(star)
+    joined = {name: moved for name, moved in carried if ".." not in name and "," not in name}
+    for name, moved in compared(racks)[1]:
+        if name in joined:
+            assert moved == pytest.approx(joined[name])
+    # Rates of flows that share several links are worked out in another order: the last bit.
+    rounding = 0 if sharing == "first_come" else 2
+    assert compared(racks)[0] == pytest.approx(steps, abs=rounding, rel=0)

@@ -1,0 +1,105 @@
+"""Schedules move the right data to the right place, each contribution once."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
+from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.topology.base import ByNode
+
+# What a rank has: for each block how often the contribution of every rank is in it.
+Blocks = dict[int, NDArray[np.int64]]
+
+
+def all_reduces(ranks: int) -> Iterator[Schedule]:
+    """Every all-reduce, with all group sizes, and some numbers of segments, nodes and cards."""
+    yield ring.all_reduce(ranks)
+    yield doubling.recursive_doubling(ranks)
+    yield doubling.halving_doubling(ranks)
+    yield tree.all_reduce(ranks)
+    yield from (double_tree.all_reduce(ranks, segments) for segments in (1, 2, 7))
+    for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
+        yield hierarchy.all_reduce(ranks, group)
+    for size in (2, 3, 4, 8):
+        nodes = tuple(tuple(range(ranks)[at : at + size]) for at in range(0, ranks, size))
+        for cards in {1, len(nodes[-1])} if len(nodes) > 1 else ():
+            yield tree.all_reduce(ranks, ByNode(nodes, cards))
+            for segments in (1, 7):
+                yield double_tree.all_reduce(ranks, segments, ByNode(nodes, cards))
+
+
+def own(schedule: Schedule, rank: int) -> NDArray[np.int64]:
+    return np.eye(schedule.ranks, dtype=np.int64)[rank]
+
+
+def moved(schedule: Schedule, start: Callable[[int], Blocks]) -> list[Blocks]:
+    """What every rank has at the end; what is sent is what the source surely has by then.
+
+    In a round an agent sends once and receives once. Agents but ranks have nothing of their own.
+    """
+    ranks = range(schedule.ranks)
+    nothing = dict.fromkeys(range(schedule.cut), np.zeros(schedule.ranks, dtype=np.int64))
+    past = [[*map(start, ranks), *(nothing for _ in range(schedule.ranks, schedule.everybody))]]
+    for number, transfers in enumerate(schedule.rounds):
+        now = [dict(blocks) for blocks in past[-1]]
+        assert len({one.source for one in transfers}) == len(transfers)
+        assert len({one.target for one in transfers}) == len(transfers)
+        for one in transfers:
+            assert one.source != one.target
+            assert len(one.blocks) > 0
+            source = past[max(0, number - one.slack)][one.source]
+            for block in one.blocks:
+                before = now[one.target][block] if one.adds else 0
+                now[one.target][block] = source[block] + before
+        past.append(now)
+    return past[-1][: schedule.ranks]
+
+
+@pytest.mark.parametrize("ranks", range(1, 18))
+def test_after_an_all_reduce_all_have_everything_once(ranks: int) -> None:
+    for schedule in all_reduces(ranks):
+        blocks = range(schedule.cut)
+        found = moved(schedule, lambda rank: dict.fromkeys(blocks, own(schedule, rank)))  # noqa: B023
+        assert all((end[block] == 1).all() for end in found for block in blocks), schedule.name
+
+
+def test_halves_of_an_all_reduce() -> None:
+    for ranks in range(1, 18):
+        scattered = ring.reduce_scatter(ranks)
+        found = moved(scattered, lambda rank: dict.fromkeys(range(ranks), own(scattered, rank)))  # noqa: B023
+        assert all((end[rank] == 1).all() for rank, end in enumerate(found))
+        gathered = ring.all_gather(ranks)
+        for end in moved(gathered, lambda rank: {rank: own(gathered, rank)}):  # noqa: B023
+            assert all((end[rank] == own(gathered, rank)).all() for rank in range(ranks))
+
+
+def test_the_first_ranks_are_folded_into_their_neighbours() -> None:
+    # MPICH's rule, 6 ranks: 4 take part to the end, so of the first 4 ranks the even ones send to
+    # the next. Of the others, 1, 3, 4, 5 are numbers 0 to 3: partners at distance 1, then 2.
+    for make, number in ((doubling.recursive_doubling, 4), (doubling.halving_doubling, 6)):
+        rounds = [[(one.source, one.target) for one in each] for each in make(6).rounds]
+        assert rounds[0] == [(0, 1), (2, 3)]
+        assert rounds[1] == [(1, 3), (3, 1), (4, 5), (5, 4)]
+        assert rounds[2] == [(1, 4), (3, 5), (4, 1), (5, 3)]
+        assert rounds[-1] == [(1, 0), (3, 2)]
+        assert len(rounds) == number
+
+
+def test_double_trees_are_those_of_nccl() -> None:
+    # The drawings in NCCL's src/graph/trees.cc: 14 ranks, 12 mirrored, 13 shifted.
+    first, _ = double_tree.double_tree(14)
+    assert first == [None, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12]
+    _, mirrored = double_tree.double_tree(12)
+    assert mirrored == [1, 3, 1, 11, 5, 7, 5, 3, 9, 7, 9, None]
+    _, shifted = double_tree.double_tree(13)
+    assert shifted == [9, None, 3, 5, 3, 9, 7, 5, 7, 1, 11, 0, 11]
+    # Nobody passes on in both, but for a root, who has one child.
+    for ranks in range(2, 70):
+        trees = double_tree.double_tree(ranks)
+        children = [[tree.count(rank) for tree in trees] for rank in range(ranks)]
+        roots = {tree.index(None) for tree in trees}
+        assert max(sum(counts) for counts in children) <= 2
+        assert all(0 in counts for rank, counts in enumerate(children) if rank not in roots)
