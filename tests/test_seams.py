@@ -22,6 +22,7 @@ TESTS = Path(__file__).parent
 ADAPTERS = {
     TESTS / "seams.py",
     TESTS / "building.py",
+    TESTS / "engines.py",
     *(path for path in (TESTS / "conformance").rglob("*.py") if "test_" not in path.name),
 }
 

@@ -1,0 +1,55 @@
+"""Runs on the engine for times alone, whichever would make them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.seams import Run, Trace
+from varsim import Scenario
+from varsim.cluster.fast import ENGINE as ENGINE
+from varsim.cluster.fast.rules import NotCoveredError as NotCoveredError
+from varsim.study.engine import fast_run, reason_against
+from varsim.study.why.levers import times_only as times_only
+
+# Rooms that only long runs fill: what is too little here is made larger, or written away.
+ROOMS = {
+    "served._MOST_ROWS": 40,
+    "draws._MANY": 0,
+    "local._MANY": 50,
+    "local.TOGETHER": 100,
+    "mirrored.TOGETHER": 100,
+}
+
+
+def reason(scenario: Scenario) -> str:
+    """Why the first strategy of a scenario cannot be made without SimPy; "" if it can."""
+    return reason_against(scenario, scenario.strategies[0])
+
+
+def in_arrays(run: Run, interpreted: bool = True) -> Trace:
+    """The trace that it makes; NotCoveredError where only the run shows that it cannot."""
+    assert run.strategy is not None
+    strategy = run.scenario.strategies[run.strategy]
+    made = fast_run(run.scenario, strategy, run.replication, interpreted=interpreted)
+    return made.trace(strategy.label)
+
+
+@contextmanager
+def left_often(every: int | None) -> Iterator[None]:
+    """Loops are left after so few events, and rooms are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ENGINE, "simpy")
+        for place, number in ROOMS.items() if every else ():
+            patch.setattr(f"varsim.cluster.fast.{place}", number)
+        patch.setattr("varsim.cluster.fast.served._SLICE", every or 500_000)
+        yield
+
+
+def no_machine_code(patch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Machine code cannot be made: that raises this."""
+
+    def refused() -> None:
+        raise error
+
+    patch.setattr("varsim.cluster.fast.served.compiled", refused)
