@@ -9,6 +9,7 @@ has to draw the same), the table of strategies, and the command.
 from varsim.cli import app as app
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.course import PaceError as PaceError
+from varsim.cluster.job import TooLongError as TooLongError
 from varsim.cluster.program import ProgramTrace as ProgramTrace
 from varsim.cluster.topology import NETWORKS
 from varsim.cluster.trace import Attempt as Attempt

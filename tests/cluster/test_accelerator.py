@@ -1,6 +1,5 @@
 """Step times of devices: measured ones first, estimates where there are none, a spread always."""
 
-import math
 from typing import Any
 
 import pytest
@@ -8,11 +7,8 @@ import pytest
 from tests.building import scenario
 from tests.seams import dump_scenario, load_text
 from varsim import Scenario
-from varsim.cluster.accelerator import DEVICE_SIGMA, Device
-from varsim.study.sweep.case import case_of
-from varsim.values.distribution import Constant, Lognormal
-from varsim.values.presets import measured_speeds
 
+SIGMA = 0.01  # of a healthy GPU
 GFLOP = 24_535_105_536  # ResNet-50, forward and backward pass of one example
 
 
@@ -34,6 +30,7 @@ class TestMeasured:
             ({"preset": "a100_sxm_80gb", "precision": "fp16"}, 256, 2470),
             ({"preset": "v100_sxm2", "precision": "fp16"}, 256, 1200),
             ("v100_sxm2", 32, 298.51),
+            ("v100_sxm2", 48, 48 / ((32 / 298.51 + 64 / 343.19) / 2)),  # halfway from 32 to 64
             ("v100_sxm2", 128, 363.69),
             ("k80", 16, 46.69),
         ],
@@ -44,12 +41,6 @@ class TestMeasured:
         made = on(device, workload={"batch_size": batch})
         assert mean(made) == pytest.approx(batch / speed, rel=1e-12)
         assert made.cluster.doubt(made.workload) == ""
-
-    def test_between_two_batches_it_is_on_the_line(self) -> None:
-        (curve, *_) = measured_speeds("v100_sxm2", "resnet50", "fp32")
-        assert curve.batches == "1 to 128"
-        halfway = (32 / 298.51 + 64 / 343.19) / 2
-        assert curve.step_time(48) == pytest.approx(halfway, rel=1e-12)
 
     def test_beyond_the_batches_it_is_in_proportion_and_far_beyond_a_guess(self) -> None:
         near, far = (on("v100_sxm2", workload={"batch_size": batch}) for batch in (250, 260))
@@ -108,28 +99,27 @@ class TestEstimated:
      ("h100_sxm", "tf32"), ("b200_sxm", "tf32")],
 )  # fmt: skip
 def test_the_default_precision_is_that_of_the_frameworks(preset: str, precision: str) -> None:
-    assert Device.model_validate(preset).precision == precision
-    assert Device.model_validate({"preset": preset}).precision == precision
-    assert Device.model_validate({"preset": preset, "precision": "fp32"}).precision == "fp32"
+    for device in (preset, {"preset": preset}):
+        assert f"precision: {precision}\n" in dump_scenario(on(device))
+    assert "precision: fp32\n" in dump_scenario(on({"preset": preset, "precision": "fp32"}))
 
 
 class TestSpread:
     def test_a_device_has_one_by_default(self) -> None:
         made = on("a100_sxm_80gb")
-        law = made.cluster.compute_distribution(made.workload)
-        assert law == Lognormal(mean=256 / 938, sigma=DEVICE_SIGMA)
+        law: Any = made.cluster.compute_distribution(made.workload)
+        assert (law.kind, law.mean, law.sigma) == ("lognormal", 256 / 938, SIGMA)
         assert law.varies
-        assert 0 < DEVICE_SIGMA < 0.05, "of a healthy GPU, not of a job with stragglers"
 
     def test_sigma_changes_it_and_keeps_the_mean(self) -> None:
         made = on({"peak": 1e13, "efficiency": 0.5, "sigma": 0.2})
-        expected = Lognormal(mean=256 * GFLOP / 5e12, sigma=0.2)
-        assert made.cluster.compute_distribution(made.workload) == expected
+        law: Any = made.cluster.compute_distribution(made.workload)
+        assert (law.kind, law.mean, law.sigma) == ("lognormal", 256 * GFLOP / 5e12, 0.2)
 
     def test_0_is_constant_on_purpose(self) -> None:
         made = on({"peak": 1e13, "efficiency": 0.5, "sigma": 0})
-        law = made.cluster.compute_distribution(made.workload)
-        assert law == Constant(value=256 * GFLOP / 5e12)
+        law: Any = made.cluster.compute_distribution(made.workload)
+        assert (law.kind, law.value) == ("constant", 256 * GFLOP / 5e12)
         assert not law.varies
 
 
@@ -137,32 +127,19 @@ def test_the_scenario_as_it_was_run_says_precision_and_spread_and_runs_the_same(
     made = on("a100_sxm_80gb")
     text = dump_scenario(made)
     assert "precision: tf32" in text
-    assert f"sigma: {DEVICE_SIGMA}" in text
+    assert f"sigma: {SIGMA}" in text
     assert text.count("efficiency") == 1, "the network's; a device's would insist on an estimate"
     again = load_text(text)
     assert isinstance(again, Scenario)
     assert again == made
 
 
-def test_runs_are_kept_by_their_times_not_by_the_name_of_a_device() -> None:
-    def key(made: Scenario) -> str:
-        return case_of(made, made.strategies[0]).key
-
-    device = {"preset": "a100_sxm_80gb"}
-    law = {"kind": "lognormal", "mean": 256 / 938, "sigma": DEVICE_SIGMA}
-    given = on(None, cluster={"compute": law, "device": None})
-    assert key(on(device)) == key(given)
-    assert key(on(device)) != key(on({**device, "sigma": 0.02}))
-    assert key(on(device)) != key(on({**device, "efficiency": 0.4}))
-
-
 def test_at_another_speed_only_the_mean_differs() -> None:
     made = on("a100_sxm_80gb")
     half = made.with_distribution_alone(0.5)
     assert half.cluster.device is None
-    law = half.cluster.compute_distribution(half.workload)
-    assert isinstance(law, Lognormal)
-    assert math.isclose(law.mean, 2 * 256 / 938)
-    assert law.sigma == DEVICE_SIGMA
+    law: Any = half.cluster.compute_distribution(half.workload)
+    assert (law.kind, law.sigma) == ("lognormal", SIGMA)
+    assert law.mean == pytest.approx(512 / 938)
     given = scenario({"kind": "on_write"})
     assert given.with_distribution_alone(0.5) is given

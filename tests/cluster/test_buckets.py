@@ -1,19 +1,39 @@
 """Buckets: by hand, as PyTorch assigns them, as TensorFlow packs; nothing is lost."""
 
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.building import run
-from varsim.cluster import collective
-from varsim.cluster.buckets import Bucketing, Rule, check_settings, ready_buckets
-from varsim.values import presets
-from varsim.values.workload import Workload
 
 MIB = 2**20
+# As what is said of torch's reads: of the last layer first.
+TENSORS = (60, 20, 30, 40, 10)
+
+
+def buckets(workload: dict[str, Any], **strategy: Any) -> list[int]:
+    """The bytes of each bucket: two workers send so many ns, and compute for ages between."""
+    trace = run(
+        {"kind": "on_write", "overlap": True, **strategy},
+        network={"bandwidth": 1e9, "latency": 0.0},
+        cluster={"workers": 2, "compute": {"kind": "phases", "forward": 1.0, "backward": 1e4}},
+        problem={"kind": "timing"},
+        workload={"optimizer": None, **workload},
+        stop={"global_steps": 1},
+    )
+    rows = trace.send_rows.array().tolist()
+    found = [end - begin for worker, _, begin, end, step in rows if worker == step == 0]
+    return found or [int(trace.steps[0]) - 10_001 * 10**9]  # one alone overlaps with nothing
+
+
+def by_hand(*tensors: int, **strategy: Any) -> list[int]:
+    """Of layers of so many kB, in kB."""
+    layers = tuple({"backward": 1.0, "size": 1e3 * size} for size in tensors or TENSORS)
+    kb = {key: 1e3 * one if key.endswith("size") else one for key, one in strategy.items()}
+    return [size // 1000 for size in buckets({"layers": layers}, **kb)]
+
 
 # What torch.distributed._compute_bucket_assignment_by_size (torch 2.13) makes of the parameters in
 # reverse order, 1 MiB for the first bucket: the limit in MiB, the number of buckets, the bytes of
@@ -35,87 +55,45 @@ OF_TORCH = [
 def test_as_torch_assigns_them(
     model: str, limit: int, number: int, first: int, largest: int, last: int
 ) -> None:
-    tensors = [4 * size for size in presets.model(model).tensors]
-    sizes = [bucket.size for bucket in Bucketing("ddp", limit * MIB, MIB).cut(tensors)]
-
+    sizes = buckets({"model": model}, bucketing="ddp", bucket_size=limit * MIB)
     assert (len(sizes), sizes[0], max(sizes), sizes[-1]) == (number, first, largest, last)
 
 
-class TestByHand:
-    # In the order of the backward pass: 10, 40, 30, 20, 60.
-    TENSORS = (60, 20, 30, 40, 10)
-
-    def sizes(self, rule: Rule, size: float, first: float = 1.0) -> list[int]:
-        return [bucket.size for bucket in Bucketing(rule, size, first).cut(self.TENSORS)]
-
-    def test_ddp_closes_a_bucket_that_reaches_the_limit(self) -> None:
-        assert self.sizes("ddp", 50, first=10) == [10, 40 + 30, 20 + 60]
-        assert self.sizes("ddp", 50, first=11) == [10 + 40, 30 + 20, 60]
-        assert self.sizes("ddp", 71, first=10) == [10, 40 + 30 + 20, 60]
-        assert self.sizes("ddp", 1) == [10, 40, 30, 20, 60]
-        assert self.sizes("ddp", 1000, first=1000) == [160]
-
-    def test_packs_are_closed_once_they_exceed_the_limit(self) -> None:
-        # 50 is not more than 50, so that 30 still comes to it.
-        assert self.sizes("bytes_per_pack", 50) == [10 + 40 + 30, 20 + 60]
-        assert self.sizes("bytes_per_pack", 49) == [10 + 40, 30 + 20, 60]
-
-    def test_every_tensor_by_itself(self) -> None:
-        assert self.sizes("layers", 50) == [10, 40, 30, 20, 60]
-
-    def test_blocks_are_those_that_are_said(self) -> None:
-        buckets = Bucketing("blocks").cut(self.TENSORS, [1, 3, 1])
-        assert buckets == [((4,), 10), ((3, 2, 1), 40 + 30 + 20), ((0,), 60)]
-
-    def test_tensors_are_told_by_their_place_in_the_model(self) -> None:
-        buckets = Bucketing("ddp", 50, 10).cut(self.TENSORS)
-        assert [bucket.tensors for bucket in buckets] == [(4,), (3, 2), (1, 0)]
+@pytest.mark.parametrize(
+    ("strategy", "sizes"),
+    [
+        # One is closed that reaches the limit.
+        ({"bucketing": "ddp", "bucket_size": 50, "first_bucket_size": 10}, [10, 70, 80]),
+        ({"bucketing": "ddp", "bucket_size": 50, "first_bucket_size": 11}, [50, 50, 60]),
+        ({"bucketing": "ddp", "bucket_size": 71, "first_bucket_size": 10}, [10, 90, 60]),
+        ({"bucketing": "ddp", "bucket_size": 1, "first_bucket_size": 1}, [10, 40, 30, 20, 60]),
+        ({"bucketing": "ddp", "bucket_size": 1000, "first_bucket_size": 1000}, [160]),
+        # Packs are closed once they exceed it: 50 is not more than 50, so that 30 still comes.
+        ({"bucketing": "bytes_per_pack", "bucket_size": 50}, [80, 80]),
+        ({"bucketing": "bytes_per_pack", "bucket_size": 49}, [50, 50, 60]),
+        ({"bucketing": "layers"}, [10, 40, 30, 20, 60]),
+        ({"bucketing": None}, [160]),
+    ],
+)
+def test_by_hand(strategy: dict[str, Any], sizes: list[int]) -> None:
+    assert by_hand(**strategy) == sizes
 
 
+@settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.integers(1, 100), min_size=1, max_size=30),
+    st.lists(st.integers(1, 100), min_size=2, max_size=12),
     st.sampled_from(["ddp", "bytes_per_pack", "layers"]),
     st.integers(1, 200),
-    st.integers(1, 200),
 )
-def test_every_tensor_is_in_one_bucket(
-    tensors: list[int], rule: Rule, size: int, first: int
-) -> None:
-    buckets = Bucketing(rule, size, first).cut(tensors)
-
-    assert [index for bucket in buckets for index in bucket.tensors] == list(
-        reversed(range(len(tensors)))
-    )
-    for bucket in buckets:
-        assert bucket.size == sum(tensors[index] for index in bucket.tensors)
+def test_every_tensor_is_in_one_bucket(tensors: list[int], rule: str, size: int) -> None:
+    limit = {} if rule == "layers" else {"bucket_size": size}
+    assert sum(by_hand(*tensors, bucketing=rule, **limit)) == sum(tensors)
 
 
-class TestReadyBuckets:
-    LAYERS = (
-        {"backward": 2.0, "size": 60.0},
-        {"backward": 1.0, "size": 30.0},
-        {"backward": 1.0, "size": 10.0},
-    )
-
-    def workload(self, **settings: object) -> Workload:
-        return Workload.model_validate(
-            {"problem": {"kind": "timing"}, "layers": self.LAYERS, **settings}
-        )
-
-    def test_a_bucket_is_ready_with_the_last_of_its_tensors(self) -> None:
-        made = ready_buckets(self.workload(), Bucketing("ddp", 40, 40))
-        assert made == [(10 + 30, 0.5), (60, 1.0)]
-
-    def test_without_buckets_all_is_ready_at_the_end(self) -> None:
-        assert ready_buckets(self.workload(), None) == [(100, 1.0)]
-
-    def test_buckets_are_of_gradients_as_they_are_sent(self) -> None:
-        model = Workload.model_validate(
-            {"problem": {"kind": "timing"}, "model": "resnet50", "gradient_precision": "fp16"}
-        )
-        sizes = [bucket.size for bucket in ready_buckets(model, Bucketing())]
-        assert sum(sizes) == 2 * presets.model("resnet50").parameters
-        assert sizes[0] == 8196000 // 2
+def test_buckets_are_of_gradients_as_they_are_sent() -> None:
+    half = buckets({"model": "resnet50", "gradient_precision": "fp16"}, bucketing="ddp")
+    assert sum(half) == 2 * 25_557_032
+    assert half[0] == 8196000 // 2
 
 
 @pytest.mark.parametrize("sizes", [(1.0, 4000.0), (4000.0, 1.0)])
@@ -132,8 +110,8 @@ def test_a_bucket_that_takes_no_time_to_be_added_goes_beside_others(
         "workload": {"layers": layers},
     }
     without = run(strategy, **changes)
-    with patch.object(collective, "needs_messages", lambda *_: True):
-        one_by_one = run(strategy, **changes)
+    changes["network"]["slow_links"] = ({"rank": 0, "factor": 1 + 1e-12},)
+    one_by_one = run(strategy, **changes)
 
     assert one_by_one.steps.tolist() == without.steps.tolist()
     assert len(without.steps) == 3
@@ -143,23 +121,13 @@ class TestBlocks:
     """A transformer layer is a unit, as PyTorch's transformer_auto_wrap_policy makes them."""
 
     @pytest.mark.parametrize(
-        ("model", "layers", "tensors", "parameters"),
-        [("llama2_7b", 32, 9, 202_383_360), ("gpt2_xl", 48, 12, 30_740_800)],
+        ("model", "layers", "parameters"),
+        [("llama2_7b", 32, 202_383_360), ("gpt2_xl", 48, 30_740_800)],
     )
-    def test_of_transformers(self, model: str, layers: int, tensors: int, parameters: int) -> None:
-        profile = presets.model(model)
-        before, *inside, after = profile.blocks
-        assert inside == [tensors] * layers
-        assert before + sum(inside) + after == len(profile.tensors)
-        assert sum(profile.tensors[before : before + tensors]) == parameters
-
-    def test_of_layers_without_numbers(self) -> None:
-        # Embedding, two layers of an LSTM with four tensors each, decoder.
-        assert presets.model("lstm_lm_1500").blocks == (1, 4, 4, 2)
-
-    def test_without_a_model_each_layer_is_one(self) -> None:
-        workload = TestReadyBuckets().workload()
-        assert [one.size for one in ready_buckets(workload, Bucketing("blocks"))] == [10, 30, 60]
+    def test_of_transformers(self, model: str, layers: int, parameters: int) -> None:
+        sizes = buckets({"model": model}, bucketing="blocks", sharding="gradients")
+        # Half of an all-reduce of 4 bytes each to add them up, half to gather what is updated.
+        assert sizes.count(2 * parameters) == 2 * layers
 
     @pytest.mark.parametrize("sharding", ["gradients", "parameters"])
     def test_they_are_the_default_of_shards(self, sharding: str) -> None:
@@ -177,4 +145,4 @@ class TestBlocks:
 
     def test_they_have_no_size(self) -> None:
         with pytest.raises(ValueError, match="bucketing blocks has a bucket for each block"):
-            check_settings("blocks", 1e6, None)
+            by_hand(bucketing="blocks", bucket_size=1, sharding="gradients")

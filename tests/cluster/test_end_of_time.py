@@ -1,15 +1,11 @@
 """The clock counts 146 years: what goes on for longer is said; what is stopped before is not."""
 
-from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.building import run
-from varsim.cluster.clock import END_OF_TIME, Clock
-from varsim.cluster.fair import FairShare
-from varsim.cluster.job import TooLongError
-from varsim.cluster.link import Link
+from tests.seams import TooLongError
 
 HOUR = 3600 * 10**9  # ns
 both = pytest.mark.parametrize("sharing", ["fair", "first_come"])
@@ -52,16 +48,3 @@ def test_what_stands_still_without_a_limit_does_so_when_it_did() -> None:
     assert trace.standstill.time == trace.end == HOUR // 36_000
     with pytest.raises(TooLongError, match="made 0 updates"):
         run(settings, stop={"time": 1e10})
-
-
-@pytest.mark.parametrize("hubs", [True, False], ids=["hubs", "mesh"])
-def test_a_flow_may_end_later_than_any_run(hubs: bool) -> None:
-    # 2 links of 1 byte/s; 1e10 s each for the first and, behind it at half the rate, the second.
-    clock, seen = Clock(), []
-    share = FairShare(clock, hubs=hubs)
-    link = Link("link", 1.0)
-    for _ in range(2):
-        share.start((link,), [5e9], partial(lambda _: seen.append(clock.time)))
-    clock.run_until_stopped()
-    assert seen == [10**19, 10**19]
-    assert seen[0] > END_OF_TIME

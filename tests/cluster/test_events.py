@@ -6,7 +6,6 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import assert_same, kill, restart, run, scenario
-from varsim.cluster.events import ProcessEvent, check_events
 
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2}
 
@@ -68,14 +67,6 @@ def test_an_order_that_makes_sense_is_taken() -> None:
     )
     made = scenario(SYNC, events=events)
     assert len(made.events) == 8
-    check_events(made.events, 2, 4.1)
-
-
-def test_the_chief_is_worker_0() -> None:
-    event = ProcessEvent.model_validate({"at": 1.5, "restart": "chief"})
-    assert (event.rank, str(event)) == (0, "the chief is restarted at 1.5 s")
-    other = ProcessEvent.model_validate({"at": "250 ms", "kill": {"worker": 3}})
-    assert (other.rank, str(other)) == (3, "worker 3 is killed at 0.25 s")
 
 
 @pytest.mark.parametrize("more", [{}, {"on_death": "continue_with_fewer"}])

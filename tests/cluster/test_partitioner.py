@@ -3,20 +3,23 @@
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tests.building import milliseconds, run, scenario
 from varsim import Scenario
-from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
-from varsim.cluster.placement import bytes_per_port
 
-ADAPTER: TypeAdapter[TensorPartitioner] = TypeAdapter(AnyPartitioner)
 FIXED = {"kind": "fixed", "shards": 4}
 KIB = 1024.0
 
 
+def described_by(described: dict[str, Any]) -> Any:
+    """A partitioner as a cluster has it."""
+    cluster = {"placement": "round_robin", "partitioner": described}
+    return scenario({"kind": "none"}, cluster=cluster).cluster.partitioner
+
+
 def cut(total: int, **described: Any) -> list[int]:
-    return ADAPTER.validate_python(described).cut(total)
+    return described_by(described).cut(total)
 
 
 class TestParts:
@@ -53,7 +56,7 @@ class TestParts:
         parts = cut(size, **described)
 
         assert sum(parts) == size
-        assert len(parts) == ADAPTER.validate_python(described).parts(size)
+        assert len(parts) == described_by(described).parts(size)
         assert max(parts) - min(parts) <= 1
         assert min(parts) >= 1
         assert parts == sorted(parts, reverse=True)
@@ -71,33 +74,7 @@ class TestParts:
     )
     def test_what_cannot_be_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
-            ADAPTER.validate_python(wrong)
-
-
-class TestPlacement:
-    """Tensors of 10, 4 and 1 bytes, the first two of one variable, on 3 servers."""
-
-    TENSORS = [[10, 4], [1]]
-
-    def placed(self, placement: str, partitioner: dict[str, Any] | None) -> list[list[float]]:
-        cluster = {
-            "parameter_servers": 3,
-            "placement": placement,
-            "partitioner": partitioner,
-        }
-        return bytes_per_port(self.TENSORS, scenario({"kind": "none"}, cluster=cluster).cluster)
-
-    def test_in_turn(self) -> None:
-        # Whole: 10, 4 and 1. Cut at 4: 4, 3, 3 | 4 | 1.
-        assert self.placed("round_robin", None) == [[10, 4, 0], [0, 0, 1]]
-        rule = {"kind": "max_size", "size": 4.0}
-        assert self.placed("round_robin", rule) == [[8, 3, 3], [0, 1, 0]]
-
-    def test_to_the_emptiest(self) -> None:
-        # Parts 4, 4, 3, 3, 1: servers have 4, 4, 3, then 3 + 3, then 4 + 1.
-        assert self.placed("by_bytes", None) == [[10, 4, 0], [0, 0, 1]]
-        rule = {"kind": "max_size", "size": 4.0}
-        assert self.placed("by_bytes", rule) == [[4, 4, 6], [1, 0, 0]]
+            described_by(wrong)
 
 
 class TestRuns:
@@ -134,22 +111,49 @@ class TestRuns:
 
         assert milliseconds(trace.steps) == [step]
 
+    @pytest.mark.parametrize(
+        ("placement", "partitioner", "slowest"),
+        [
+            # Tensors of 40 and 4 bytes. In turn: 40 | 4; cut at 16: 14, 13 | 13, 4.
+            ("round_robin", None, 40),
+            ("round_robin", {"kind": "max_size", "size": 16.0}, 27),
+            # To the emptiest: 14, 4 | 13, 13.
+            ("by_bytes", None, 40),
+            ("by_bytes", {"kind": "max_size", "size": 16.0}, 26),
+        ],
+    )
+    def test_the_fullest_server_is_the_slowest(
+        self, placement: str, partitioner: Any, slowest: float
+    ) -> None:
+        trace = run(
+            "none",
+            cluster={
+                "workers": 1,
+                "parameter_servers": 2,
+                "placement": placement,
+                "partitioner": partitioner,
+            },
+            network={"bandwidth": 1e6, "server_bandwidth": 1e3, "latency": 0.0},
+            problem={"kind": "linear_regression"},
+            stop={"global_steps": 1},
+        )
+        assert milliseconds(trace.steps) == [slowest + 100 + slowest]
+
     def test_vgg16_on_8_servers_is_as_good_as_cut_evenly(self) -> None:
         # Its first dense layer holds three quarters of all.
         def fullest(placement: str, partitioner: dict[str, Any] | None) -> float:
-            made = scenario(
-                {"kind": "none"},
-                cluster={
-                    "parameter_servers": 8,
-                    "placement": placement,
-                    "partitioner": partitioner,
-                },
-                workload={"model": "vgg16"},
+            cluster = {"parameter_servers": 8, "placement": placement, "partitioner": partitioner}
+            trace = run(
+                "none",
+                cluster={**cluster, "workers": 1},
+                network={"bandwidth": 1e9, "latency": 0.0},
+                problem={"kind": "timing"},
+                workload={"model": "vgg16", "optimizer": None},
+                stop={"global_steps": 1},
             )
-            columns = zip(*bytes_per_port(made.workload.tensor_sizes(), made.cluster), strict=True)
-            return max(map(sum, columns))
+            return max(link.moved for link in trace.links if link.name.startswith("ps"))
 
-        even = fullest("partitioned", None)
+        even = 553_430_176 / 8
         assert fullest("by_bytes", None) > 5 * even
         assert fullest("by_bytes", {"kind": "max_size", "size": 4e6}) < 1.01 * even
 

@@ -8,8 +8,6 @@ import pytest
 from tests.building import kill, restart, run, scenario
 from tests.seams import Trace
 from varsim import simulate
-from varsim.cluster.replicas import LocalReplicas
-from varsim.scenario.provenance import trace_sha256
 
 COPIES: list[dict[str, Any]] = [
     {"kind": "on_read", "read_every": 9},
@@ -31,38 +29,6 @@ def with_deaths(strategy: Any, *deaths: Any, **changes: Any) -> Trace:
     return run(strategy, **{"cluster": {"workers": 3}, "events": deaths, **stop, **changes})
 
 
-def copies_then(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """The copies of every worker whenever the model is measured."""
-    seen, aggregate = [], LocalReplicas.aggregate
-
-    def noted(self: LocalReplicas) -> Any:
-        seen.append([self.copy(rank) for rank in range(len(self.steps))])
-        return aggregate(self)
-
-    monkeypatch.setattr(LocalReplicas, "aggregate", noted)
-    return seen
-
-
-@pytest.mark.parametrize(
-    ("aggregation", "factors"),
-    [("mean", (0.5, 0, 0.5)), ("sum", (1, 0, 1)), ("only_first_replica", (1, 0, 0))],
-)
-def test_it_is_of_the_copies_that_are_there(
-    aggregation: str, factors: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = copies_then(monkeypatch)
-    models: list[Any] = []
-    monkeypatch.setattr(
-        "varsim.cluster.job.Job.evaluate",
-        lambda self, model, divergence=0.0: models.append(model),
-    )
-    with_deaths(read(aggregation), kill(0.25, 1))
-
-    expected = sum(factor * copy[0] for factor, copy in zip(factors, seen[-1], strict=True))
-    assert np.array_equal(models[-1][0], expected)
-    assert not np.array_equal(seen[-1][0][0], seen[-1][1][0])
-
-
 @pytest.mark.parametrize("strategy", COPIES)
 def test_without_a_copy_there_is_nothing(strategy: dict[str, Any]) -> None:
     everybody = [kill(0.25 + rank / 10, rank) for rank in range(3)]
@@ -72,7 +38,6 @@ def test_without_a_copy_there_is_nothing(strategy: dict[str, Any]) -> None:
     assert (trace.model_lost, known.model_lost) == (True, False)
     assert all(row.time < trace.end for row in trace.evaluations)
     assert known.evaluations[-1].time == known.end
-    assert trace_sha256(trace) != trace_sha256(known)
 
 
 @pytest.mark.parametrize("kind", ["easgd", "none"])
