@@ -23,6 +23,7 @@ ADAPTERS = {
     TESTS / "seams.py",
     TESTS / "building.py",
     TESTS / "engines.py",
+    TESTS / "storing.py",
     *(path for path in (TESTS / "conformance").rglob("*.py") if "test_" not in path.name),
 }
 
@@ -31,9 +32,9 @@ OFFERED = {*varsim.__all__, "tf"}
 
 # How many files of each folder name internals, by themselves or through a helper: only ever fewer.
 MOST = {
-    ".": 36,
+    ".": 35,
     "calibration": 10,
-    "cluster": 19,
+    "cluster": 3,
     "commands": 4,
     "explain": 3,
     "files": 5,
@@ -42,7 +43,7 @@ MOST = {
     "plan": 9,
     "plots": 8,
     "report": 10,
-    "result": 17,
+    "result": 16,
     "strategies": 1,
     "sweep": 14,
     "tune": 2,
@@ -52,7 +53,7 @@ MOST = {
 }
 
 # The share of all cases that stand in such files, in %: only ever less.
-MOST_CASES = 53
+MOST_CASES = 46
 
 
 def opened(path: Path) -> Iterator[str]:
