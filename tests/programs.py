@@ -13,10 +13,10 @@ from varsim.distribute.program import Program, VariableDescription
 from varsim.distribute.program_run import (
     CROSS_REPLICA,
     ActionRecord,
-    Mode,
     ProgramRun,
     ValueSummary,
 )
+from varsim.distribute.program_run import Mode as Mode
 from varsim.values.operation import finish
 from varsim.values.stream import stream
 

@@ -19,7 +19,7 @@ def described_by(described: dict[str, Any]) -> Any:
 
 
 def cut(total: int, **described: Any) -> list[int]:
-    return described_by(described).cut(total)
+    return list(described_by(described).cut(total))
 
 
 class TestParts:

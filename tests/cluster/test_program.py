@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import LATENCY, MODES, US, add, read, scenario, trace, variable
+from tests.programs import LATENCY, MODES, US, Mode, add, read, scenario, trace, variable
 from tests.seams import ProgramTrace
 from varsim import VariablesScenario
 
@@ -58,7 +58,7 @@ class TestCosts:
     def test_by_hand(
         self,
         lines: dict[str, Any],
-        mode: str,
+        mode: Mode,
         time: float,
         size: int,
         messages: int,
@@ -145,7 +145,7 @@ class TestTime:
         )
 
     @pytest.mark.parametrize("mode", MODES)
-    def test_the_same_scenario_gives_the_same_trace(self, mode: str) -> None:
+    def test_the_same_scenario_gives_the_same_trace(self, mode: Mode) -> None:
         made = self.computing(compute={"kind": "exponential", "mean": 1e-3})
         assert trace(made, mode) == trace(made, mode)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.building import MS, run, scenario
+from tests.building import MS, run, scenario, slow
 from tests.cluster.test_collectives import (
     NODES,
     PAIR,
@@ -14,7 +14,6 @@ from tests.cluster.test_collectives import (
     ends,
     every_sharing,
     reduced,
-    slow,
 )
 
 PLAIN: Case = {"bandwidth": 1e9, "latency": 5e-7}

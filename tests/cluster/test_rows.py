@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.building import run
-from tests.seams import GradientRow, Trace
+from tests.seams import Trace
 from varsim.cluster import rows as packing
 from varsim.cluster.rows import Rows, handed_over_in
 
@@ -84,21 +84,6 @@ def test_rows_on_disk_are_handed_over_as_files(tmp_path: Path) -> None:
     again.append(ROWS)
     assert np.array_equal(again.array(), np.concatenate((ROWS, ROWS)))
     assert len(rows) == 1_000
-
-
-def test_as_many_integers_are_kept_as_a_million_gradients_have(tmp_path: Path) -> None:
-    columns = len(GradientRow._fields)
-    for number, count, on_disk in (
-        *((columns, 1_000_000, 0), (columns, 1_000_001, 1)),
-        *((5, columns * 200_000, 0), (5, columns * 200_000 + 1, 1)),
-    ):
-        rows = Rows(number)
-        rows.append_columns(np.zeros((number, count), dtype=np.int64))
-        with handed_over_in(str(tmp_path)):
-            pickle.dumps(rows)
-        assert len(list(tmp_path.iterdir())) == on_disk
-        for file in tmp_path.iterdir():
-            file.unlink()
 
 
 def test_what_is_on_disk_takes_no_memory() -> None:
