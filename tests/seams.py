@@ -22,6 +22,10 @@ from varsim.cluster.trace import Phase as Phase
 from varsim.cluster.trace import Span as Span
 from varsim.cluster.trace import Standstill as Standstill
 from varsim.cluster.trace import Trace as Trace
+from varsim.report.told import Cell as Cell
+from varsim.report.told import Note as Note
+from varsim.report.told import Number as Number
+from varsim.report.told import Report as Report
 from varsim.scenario.loading import load_text as load_text
 from varsim.scenario.writing import dump_scenario as dump_scenario
 from varsim.strategies import STRATEGIES as STRATEGIES
@@ -29,6 +33,7 @@ from varsim.study.measure import METRICS as METRICS
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
 from varsim.study.simulation import started
+from varsim.study.why.account import why as why
 from varsim.values.gradient import Parameters as Parameters
 from varsim.values.stream import keyed as keyed
 from varsim.values.stream import stream as stream

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from varsim.report.told import Note
+from tests.seams import Note
 from varsim.scenario.plan import Question, question_of_text
 from varsim.study.plan.cell import Cell, Places, all_cells
 from varsim.study.plan.plan import Plan

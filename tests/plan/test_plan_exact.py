@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from tests.plan.planning import BASE, BLOCK, codes, plan_of, question, searched
+from tests.seams import Number
 from varsim.report.products.plan_facts import document
-from varsim.report.told import Number
 from varsim.study.plan.findings import unpriced
 from varsim.study.verdict import EQUAL
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.plan.planning import BASE, plan_of, question, searched
-from varsim.report.told import Note, Number
+from tests.seams import Note, Number
 from varsim.study.plan.cell import Cell
 from varsim.study.plan.findings import unpriced
 from varsim.study.simulation import rules_of

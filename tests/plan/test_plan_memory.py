@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, note, question
+from tests.seams import Number
 from varsim import ScenarioError
-from varsim.report.told import Number
 from varsim.study.plan.plan import Plan, Planning
 from varsim.study.sweep.campaign import Runs
 from varsim.study.sweep.execution import Here

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, codes, note, plan_of, question, searched
+from tests.seams import Note
 from varsim import simulate
 from varsim.report.products.plan_facts import document
-from varsim.report.told import Note
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan import search as searching
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value

@@ -8,12 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.building import scenario
+from tests.seams import Note, Number
+from varsim import Scenario, simulate
 from varsim.cli import app as cli
 from varsim.report.products.cautions import contradicted, guess, lockstep
-from varsim.report.told import Note, Number
 from varsim.report.wording import written
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import simulate
 from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}

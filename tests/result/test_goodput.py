@@ -7,12 +7,10 @@ import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
 from tests.reports import noted
-from varsim.report.told import Number
+from tests.seams import Number, why
+from varsim import Result, simulate
 from varsim.study.cost import estimates
 from varsim.study.goodput import DOWN, OF_LIVES, PARTS
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
-from varsim.study.why.account import why
 
 
 @pytest.fixture(scope="module")

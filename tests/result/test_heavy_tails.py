@@ -9,10 +9,9 @@ import pytest
 
 from tests.building import scenario
 from tests.plan import planning
+from tests.seams import Number, Run, run_one
 from tests.sweep import sweeping
-from varsim.report.told import Number
-from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one, simulate
+from varsim import Scenario, simulate
 from varsim.study.statistics import interval
 from varsim.study.sweep.campaign import replications
 from varsim.study.tails import CORRELATION_TIMES, tail_of_step

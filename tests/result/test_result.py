@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tests.handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
-from varsim.cluster.trace import Outcome
+from tests.seams import METRICS, Outcome
+from varsim import Result, simulate
 from varsim.report.wording import most_time
-from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
+from varsim.study.measure import ACTIVITIES
 from varsim.study.tables import COLUMNS
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")

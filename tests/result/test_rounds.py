@@ -11,13 +11,13 @@ import pytest
 
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_result
+from tests.seams import Run, run_one
+from varsim import Result, simulate
 from varsim.report.files.save import save
 from varsim.report.products.pictures import staleness
 from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
 from varsim.study.cost import costs
-from varsim.study.result import Result
-from varsim.study.simulation import Run, run_one, simulate
 from varsim.study.sweep.case import case_of, measured
 from varsim.study.why.rerun import looked_at
 

@@ -7,12 +7,10 @@ import pytest
 
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
-from varsim.cluster.trace import Outcome, Standstill, Trace
+from tests.seams import Note, Outcome, Standstill, Trace
+from varsim import Result, simulate
 from varsim.report.files.save import save
-from varsim.report.told import Note
 from varsim.study.measure import measure
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
 
 REPORT = "stuck: the run deadlocked at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 

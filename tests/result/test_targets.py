@@ -5,9 +5,8 @@ import math
 import pytest
 
 from tests.building import scenario
-from varsim.report.told import Note
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
+from tests.seams import Note
+from varsim import Result, simulate
 from varsim.study.statistics import one_sided
 
 EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}

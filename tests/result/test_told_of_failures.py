@@ -6,10 +6,9 @@ import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
 from tests.reports import noted
-from varsim.report.told import Note, Number
+from tests.seams import Note, Number, why
+from varsim import simulate
 from varsim.report.wording import written
-from varsim.study.simulation import simulate
-from varsim.study.why.account import why
 
 
 def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:

@@ -5,14 +5,12 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import scenario
+from tests.seams import Note, Number, why
+from varsim import Scenario, simulate
 from varsim.report.products.cautions import unsaid
-from varsim.report.told import Note, Number
 from varsim.report.wording import written
-from varsim.scenario.training import Scenario
 from varsim.study.beginning import begin
-from varsim.study.simulation import simulate
 from varsim.study.unsaid import optimizer_time, overlap_gains, pushed_late
-from varsim.study.why.account import why
 from varsim.study.why.levers import alone
 
 # Two ranks reduce 32 MB: half of it there and back, 32 ms at 1 GB/s, in 4 layers. Of 96 ms of

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report.told import Number, Table
-from varsim.scenario.variables import VariablesScenario
+from tests.seams import Number
+from varsim import VariablesResult, VariablesScenario, simulate, simulate_variables
+from varsim.report.told import Table
 from varsim.study.program.tables import COLUMNS, METRICS
-from varsim.study.simulation import simulate, simulate_variables
-from varsim.study.variables import VariablesResult
 
 # 1,000 numbers of 4 bytes. A write of all costs 4 x 1444 us in a ring, 12100 us on a server; a
 # read from outside 8100 us where copies are collected, 4100 us from a server.

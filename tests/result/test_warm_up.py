@@ -6,9 +6,9 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result, a_trace
-from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.result import Result
-from varsim.study.simulation import Run, run_one, simulate
+from tests.seams import METRICS, Run, run_one
+from varsim import Result, simulate
+from varsim.study.measure import ACTIVITIES
 from varsim.study.sweep.case import case_of, measured
 
 

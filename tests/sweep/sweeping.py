@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from varsim.report.told import Note, Report
+from tests.seams import Note, Report
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.sweep.campaign import Books, carry_out

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.seams import Number
 from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.sweep import _teller
 from varsim.report import page
 from varsim.report.files.keeping import put_report, write_sweep
 from varsim.report.formats import csv_text
-from varsim.report.told import Number
 from varsim.study.experiment import SweepExperiment
 from varsim.study.statistics import interval
 from varsim.study.sweep.table import Table

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.programs import WIRE, add, read, scenario, variable
-from varsim.study.simulation import simulate_variables
+from varsim import simulate_variables
 from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
 
