@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.seams import EvaluationRow, LinkRow, Outcome, Phase, Trace
+from tests.seams import EvaluationRow, LinkRow, Outcome, Phase, Rows, Trace
 from varsim import Result, Scenario
-from varsim.cluster.rows import Rows
 
 SECOND = 1_000_000_000
 

@@ -11,6 +11,7 @@ from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.course import PaceError as PaceError
 from varsim.cluster.job import TooLongError as TooLongError
 from varsim.cluster.program import ProgramTrace as ProgramTrace
+from varsim.cluster.rows import Rows as Rows
 from varsim.cluster.topology import NETWORKS
 from varsim.cluster.trace import Attempt as Attempt
 from varsim.cluster.trace import EvaluationRow as EvaluationRow

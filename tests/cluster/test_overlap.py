@@ -91,27 +91,6 @@ def test_others_update_their_own_copies_too() -> None:
         assert [time / MS for time in trace.steps.tolist()] == [107, 214, 321]
 
 
-# closed_forms.json, overlap-wfbp and overlap-uniform: forward, backward, exchange; expected.
-CLOSED_FORMS = [
-    (0.05, [0.01] * 8, [0.005] * 8, 0.135),
-    (0.05, [0.01] * 8, [0.02] * 8, 0.22),
-    (0.04, [0.03, 0.02, 0.02, 0.01], [0.001, 0.004, 0.01, 0.08], 0.145),
-    (0.03, [0.02, 0.01, 0.01, 0.005, 0.002], [0.0002, 0.001, 0.003, 0.01, 0.04], 0.0862),
-    (0.1, [0.01] * 20, [0.01] * 20, 0.31),
-]
-
-
-@pytest.mark.parametrize(("forward", "backward", "exchange", "expected"), CLOSED_FORMS)
-def test_wait_free_back_propagation(
-    forward: float, backward: list[float], exchange: list[float], expected: float
-) -> None:
-    assert wait_free(forward, backward, exchange) == pytest.approx(expected, rel=1e-12)
-    trace = reduced(forward, backward, [1e9 * tc for tc in exchange], strategy={"overlap": True})
-    assert trace.steps[0] == round(expected * 1e9)
-    after = reduced(forward, backward, [1e9 * tc for tc in exchange])
-    assert after.steps[0] == round((forward + sum(backward) + sum(exchange)) * 1e9)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 100),

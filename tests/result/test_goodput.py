@@ -9,8 +9,11 @@ from tests.building import DAY, HOUR, MORTAL, scenario
 from tests.reports import noted
 from tests.seams import Number, why
 from varsim import Result, simulate
-from varsim.study.cost import estimates
-from varsim.study.goodput import DOWN, OF_LIVES, PARTS
+
+DOWN = ("life_detection", "life_repair", "life_restart")
+PARTS = ("goodput", "life_checkpoint", "life_lost", *DOWN)
+OF_LIVES = {*PARTS, "availability", "kept_examples_per_s", "failures_per_day", "interruptions"}
+OF_LIVES |= {"cost_per_interruption", "steps_discarded", "spares_used", "life_time_to_target"}
 
 
 @pytest.fixture(scope="module")
@@ -197,10 +200,10 @@ def test_spares_are_paid_and_only_what_is_kept_counts() -> None:
     costs = {}
     for spares, case in ((1, paid), (0, without)):
         result = simulate(scenario({"kind": "on_write"}, **case))
-        found = estimates(result, "on_write")
+        found = {row["cost"]: row["mean"] for row in result.report.facts()["costs"]}
         kept = result.estimate("on_write", "kept_examples_per_s").mean
-        costs[spares] = found["cost_per_hour"].mean
-        million = found["cost_per_million_examples"].mean
+        costs[spares] = found["cost_per_hour"]
+        million = found["cost_per_million_examples"]
         assert million == pytest.approx(costs[spares] * 1e6 / 3600 / kept, rel=1e-3)
     assert costs == {1: 8.0, 0: 6.0}
 

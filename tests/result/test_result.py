@@ -10,11 +10,6 @@ import pytest
 from tests.handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 from tests.seams import METRICS, Outcome
 from varsim import Result, simulate
-from varsim.report.wording import most_time
-from varsim.study.measure import ACTIVITIES
-from varsim.study.tables import COLUMNS
-
-TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 
 BY_HAND = {
     "simulated_time": 10,
@@ -95,11 +90,6 @@ def test_every_metric_is_worked_out_by_hand() -> None:
 @pytest.mark.parametrize("metric", BY_HAND)
 def test_a_metric_by_hand(result: Result, metric: str) -> None:
     assert result.estimate("none", metric).mean == pytest.approx(BY_HAND[metric], rel=1e-12)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_columns_of_a_table_are_the_documented_ones(result: Result, name: str) -> None:
-    assert list(getattr(result, name).columns) == list(COLUMNS[name])
 
 
 def test_the_summary_has_a_row_per_strategy_and_metric() -> None:
@@ -269,12 +259,6 @@ def test_different_ends_are_said() -> None:
     result = Result(a_scenario("ab"), traces, [])
     (note,) = (note for note in result.report.notes if note.code == "stopped")
     assert note.values == {"reasons": ("global_steps (1 runs)", "time (1 runs)")}
-
-
-def test_where_the_time_went_is_told_to_the_last_percent() -> None:
-    parts = {"compute": 0.5, "token": 0.2, "read": 0.15, "write": 0.1, "queue": 0.05}
-    shares = {name: parts.get(name, 0.0) for name in ACTIVITIES}
-    assert most_time(shares) == "compute 50 %, token 20 %, read 15 %, rest 15 %"
 
 
 def test_the_table_has_intervals() -> None:

@@ -10,7 +10,6 @@ from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
 from tests.seams import Note, Outcome, Standstill, Trace
 from varsim import Result, simulate
 from varsim.report.files.save import save
-from varsim.study.measure import measure
 
 REPORT = "stuck: the run deadlocked at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 
@@ -146,11 +145,10 @@ def test_measures_of_a_lost_gradient_count_until_its_end() -> None:
     gradients = trace.gradients.copy()
     gradients[2, 5:10] = (-1, -1, 6 * SECOND, 2, Outcome.LOST)  # began at 4 s
     changed = a_trace(gradients=gradients)
-    from varsim.study.gradients import Gradients
-    from varsim.study.measure import worker_time
-
-    values = [
-        measure(one, Gradients.of(one), worker_time(one), None, one.end) for one in (trace, changed)
-    ]
-    assert values[0]["wasted_compute"] == values[1]["wasted_compute"] > 0
-    assert values[0]["gradients_dropped"] == values[1]["gradients_dropped"] == 1
+    results = [Result(a_scenario(), [one], []) for one in (trace, changed)]
+    wasted, dropped = (
+        [one.estimate("none", name).mean for one in results]
+        for name in ("wasted_compute", "gradients_dropped")
+    )
+    assert wasted[0] == wasted[1] > 0
+    assert dropped == [1, 1]

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.special import stdtrit
 
-from varsim.study.statistics import difference, interval, latest, ratio, spread, student_t
+from varsim.study.statistics import (
+    difference,
+    interval,
+    latest,
+    one_sided,
+    ratio,
+    spread,
+    student_t,
+)
 
 # From printed tables of Student's t, two-sided 95 %.
 T_1, T_2, T_9 = 12.7062, 4.3027, 2.2622
@@ -134,3 +142,13 @@ def test_the_interval_of_losses_whose_squares_no_float_can_hold() -> None:
     small, large = interval([1.0, 2.0, 3.0]), interval([1.0 * scale, 2.0 * scale, 3.0 * scale])
     assert large == (*(part * scale for part in small[:3]), 3, "")
     assert large.half_width == pytest.approx(T_2 / math.sqrt(3) * scale, rel=1e-4)
+
+
+def test_one_sided_interval() -> None:
+    # Mean 3, standard error sqrt(2.5 / 5); t of 95 % with 4 degrees of freedom is 2.13185.
+    values = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert one_sided(values, lower=True) == pytest.approx(3 - 2.13185 * math.sqrt(0.5), abs=1e-5)
+    assert one_sided(values, lower=False) == pytest.approx(3 + 2.13185 * math.sqrt(0.5), abs=1e-5)
+    assert one_sided([2.5], lower=True) == 2.5
+    assert one_sided([2.0, 2.0], lower=False) == 2.0
+    assert math.isnan(one_sided([1.0, math.nan], lower=True))

@@ -1,13 +1,10 @@
 """Targets: which strategies meet them, and what is said of those that do not."""
 
-import math
-
 import pytest
 
 from tests.building import scenario
 from tests.seams import Note
 from varsim import Result, simulate
-from varsim.study.statistics import one_sided
 
 EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}
 
@@ -25,16 +22,6 @@ def told(found: Result) -> Note:
 
 def met(found: Result) -> dict[tuple[str, str], bool]:
     return {(one.target, one.strategy): one.met for one in found.judgements}
-
-
-def test_one_sided_interval() -> None:
-    # Mean 3, standard error sqrt(2.5 / 5); t of 95 % with 4 degrees of freedom is 2.13185.
-    values = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert one_sided(values, lower=True) == pytest.approx(3 - 2.13185 * math.sqrt(0.5), abs=1e-5)
-    assert one_sided(values, lower=False) == pytest.approx(3 + 2.13185 * math.sqrt(0.5), abs=1e-5)
-    assert one_sided([2.5], lower=True) == 2.5
-    assert one_sided([2.0, 2.0], lower=False) == 2.0
-    assert math.isnan(one_sided([1.0, math.nan], lower=True))
 
 
 def test_each_strategy_meets_or_misses_each() -> None:

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import varsim as package
+from tests.storing import FILE as STORE
+from tests.storing import Store, a_run
 from tests.sweep.sweeping import SWEPT
 from varsim.cli import app as cli
-from varsim.study.sweep.case import Finished
-from varsim.study.sweep.store import STORE, Store
 
 RUNS = 40
 UNREADABLE = "runs.jsonl.unreadable"
@@ -20,11 +20,6 @@ UNREADABLE = "runs.jsonl.unreadable"
 
 def varsim(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, list(map(str, arguments)))
-
-
-def a_run(number: int) -> Finished:
-    measured = {"examples_per_s": 1 / (3 + number), "final_loss": float("nan")}
-    return Finished(f"{number % 8:064x}", number // 8, 0.1 * number, measured, "", f"{number:064x}")
 
 
 @pytest.fixture(scope="module")
@@ -94,20 +89,6 @@ def test_every_flipped_byte_loses_the_line_it_is_in_and_no_other(
             both = content[place : place + 1] == b"\n" and place + 1 < len(content)
             assert store.count() == RUNS - 1 - both
             assert set(map(str, store.runs())) < {str(a_run(run)) for run in range(RUNS)}
-
-
-def test_a_line_that_was_cut_off_is_lost_without_a_word(kept: Path, tmp_path: Path) -> None:
-    """As a process that is killed while it writes leaves it."""
-    content = (kept / STORE).read_bytes()
-    ends = [place for place, byte in enumerate(content) if byte == ord("\n")]
-    for cut in (5, ends[0], ends[3] + 1, ends[3] + 2, len(content) - 1):
-        (tmp_path / STORE).write_bytes(content[:cut])
-        with Store(tmp_path) as store:
-            whole = sum(end < cut for end in ends)
-            assert (store.aside, store.count()) == (None, whole)
-            store.add([a_run(RUNS)])
-        with Store(tmp_path) as store:
-            assert (store.aside, store.count()) == (None, whole + 1)
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "interrupted"])
