@@ -1,22 +1,10 @@
 """What can be read in a figure, for the tests of plots."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-
-from varsim.report.plots.figure import Drawn
-from varsim.report.plots.plot import Plot, draw_one
-
-R = TypeVar("R")
-
-
-def draw_all(plots: Iterable[Plot[R]], subject: R, directory: Path) -> dict[str, Drawn]:
-    """Every plot of something, drawn into an existing directory."""
-    return {plot.name: draw_one(plot, subject, directory) for plot in plots}
 
 
 def texts_of(figure: Figure, axes: Sequence[Axes]) -> list[Text]:

@@ -6,20 +6,21 @@ from typing import Final
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.figure import Figure
 
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
 from varsim.report.charts.looks import Look, looks
-from varsim.report.plots.figure import FAINT, Drawn, panels, save, short, strategy_line, style
+from varsim.report.charts.panel import swatch
+from varsim.report.charts.style import FAINT, lay_out, panels, short, style, write
 
 _MISSED: Final = "#bd1f01"
 _JUDGED: Final = (Verdict.PASS, Verdict.MISS)
 _MOST_GROUPS: Final = 80
 
 
-def draw_all(sections: Sequence[Section], directory: Path) -> dict[str, Drawn]:
-    """Write every picture there is something to show in, as .png and .svg; by name."""
+def draw_all(sections: Sequence[Section], directory: Path) -> dict[str, str]:
+    """Write every picture there is something to show in, as .png and .svg; what each shows."""
     drawn = {}
     if any(_positive(section) for section in sections):
         drawn["agreement"] = draw_agreement(sections, directory / "agreement")
@@ -30,11 +31,11 @@ def draw_all(sections: Sequence[Section], directory: Path) -> dict[str, Drawn]:
     return drawn
 
 
-def draw_agreement(sections: Sequence[Section], path: Path) -> Drawn:
+def draw_agreement(sections: Sequence[Section], path: Path) -> str:
     """Got against expected, both logarithmic; on the line they are equal."""
     look = looks(dict.fromkeys((section.title for section in sections), ""))
     with style():
-        figure, (axes,) = panels([5.2])
+        figure, (axes,) = panels(1)
         for section in sections:
             _agreement(section, look[section.title], axes)
         axes.set_xscale("log")
@@ -46,17 +47,30 @@ def draw_agreement(sections: Sequence[Section], path: Path) -> Drawn:
         axes.set_ylabel("simulated")
         shown = [section for section in sections if _positive(section)]
         number = sum(len(_positive(section)) for section in shown)
-        legend = [strategy_line(one.title, look[one.title], "none") for one in shown]
-        return save(figure, f"{number:,} numbers, expected and simulated", legend, path)
+        legend = [
+            swatch(one.title, color, marker=marker, markersize=5.5, linestyle="none")
+            for one in shown
+            for color, marker, _ in [look[one.title]]
+        ]
+        lay_out(figure, [5.2], legend)
+    _write(figure, path)
+    return f"{number:,} numbers, expected and simulated"
 
 
-def draw_errors(section: Section, path: Path) -> Drawn:
+def draw_errors(section: Section, path: Path) -> str:
     """A row per group, a mark per line: how far off it is."""
     rows = _rows(section)
     with style():
-        figure, (axes,) = panels([0.7 + 0.2 * len(rows)])
+        figure, (axes,) = panels(1)
         draw_rows(section, axes)
-        return save(figure, _title(section, rows, _in_intervals(section)), _legend(), path)
+        lay_out(figure, [0.7 + 0.2 * len(rows)], _legend())
+    _write(figure, path)
+    return _title(section, rows, _in_intervals(section))
+
+
+def _write(figure: Figure, path: Path) -> None:
+    for form in (".png", ".svg"):
+        write(figure, path.with_suffix(form))
 
 
 def draw_rows(section: Section, axes: Axes) -> Axes:
@@ -153,10 +167,10 @@ def _title(section: Section, rows: Sequence[tuple[str, list[Finding]]], in_inter
 
 
 def _legend() -> list[Artist]:
-    kept, missed = (
-        Line2D([], [], color=color, marker=marker, markersize=5, linestyle="none")
-        for color, marker in (("#3f90da", "o"), (_MISSED, "X"))
-    )
-    kept.set_label("keeps its bound")
-    missed.set_label("misses it")
-    return [kept, missed]
+    return [
+        swatch(said, color, marker=marker, markersize=5, linestyle="none")
+        for said, color, marker in (
+            ("keeps its bound", "#3f90da", "o"),
+            ("misses it", _MISSED, "X"),
+        )
+    ]

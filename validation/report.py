@@ -2,9 +2,10 @@
 
 import csv
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from validation.finding import Finding, Verdict
 from validation.index import markdown
@@ -24,11 +25,6 @@ from varsim.report.files.directory import put
 from varsim.report.page import rendered
 from varsim.version import __version__
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from varsim.report.plots.figure import Drawn
-
 _NOTES: Final = "README.md"
 _COLUMNS: Final = (
     *("section", "group", "name", "quantity", "unit", "expected", "got", "half_width_99"),
@@ -38,7 +34,7 @@ _COLUMNS: Final = (
 
 class _Picture(NamedTuple):
     title: str
-    svg: "Markup"
+    data: str
 
 
 def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
@@ -52,7 +48,7 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
         pages = {"index.md": markdown.index(sections, command, notes, figures)}
         for section in sections:
             pages[f"{section.key}.md"] = markdown.lines(section, command)
-        pages["index.html"] = page(sections, figures, command, notes)
+        pages["index.html"] = page(sections, _pictures(path, figures), command, notes)
         for name, text in pages.items():
             (path / name).write_text(text, encoding="utf-8", newline="\n")
         with (path / "lines.csv").open("w", encoding="utf-8", newline="") as file:
@@ -65,10 +61,9 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
 
 
 def page(
-    sections: Sequence[Section], figures: "Mapping[str, Drawn]", command: str, notes: str
+    sections: Sequence[Section], pictures: Mapping[str, _Picture], command: str, notes: str
 ) -> str:
     """The whole report as HTML, one file that needs nothing else."""
-    pictures = {name: _Picture(one.title, _inlined(one, name)) for name, one in figures.items()}
     content: dict[str, Any] = {
         "version": __version__,
         "command": command,
@@ -79,6 +74,15 @@ def page(
     }
     folder = Path(__file__).parent / "templates"
     return rendered("validation.html.j2", content, folder, {"unbroken": _unbroken})
+
+
+def _pictures(directory: Path, figures: Mapping[str, str]) -> dict[str, _Picture]:
+    """The pictures that were drawn there, as parts of a page; `figures`: what each shows."""
+    found = {}
+    for name, title in figures.items():
+        raw = (directory / f"{name}.svg").read_bytes()
+        found[name] = _Picture(title, f"data:image/svg+xml;base64,{b64encode(raw).decode()}")
+    return found
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -158,37 +162,6 @@ def _csv_rows(sections: Sequence[Section]) -> Iterable[Sequence[object]]:
                 *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
                 *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
             )
-
-
-def _inlined(drawn: "Drawn", name: str) -> "Markup":
-    """A figure as part of a page, on its ground and in its colours: no title, ids of its own."""
-    from markupsafe import Markup, escape
-
-    from varsim.report.plots.figure import FONTS
-
-    svg = drawn.svg[drawn.svg.index("<svg ") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="patch_1">.*?</g>', "", svg, count=1, flags=re.DOTALL)
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(
-        r' id="([^"]*)"',
-        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
-        svg,
-    )
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace(f"; {FONTS}", "")
-    svg = re.sub(r' style="([^"]*)"', _attributes, svg)
-    svg = re.sub(r'((?:fill|stroke)=")#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
-    svg = re.sub(r"\n\s*", " ", svg)
-    box = " ".join(f"{value:g}" for value in drawn.below_title)
-    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
-    return Markup(start + svg[svg.index(">") + 1 :])
-
-
-def _attributes(style: re.Match[str]) -> str:
-    """Attributes in place of a style, which the page's policy does not admit."""
-    pairs = (one.split(": ") for one in style[1].split("; "))
-    return "".join(f' {name}="{value}"' for name, value in pairs)
 
 
 def _unbroken(text: str) -> str:

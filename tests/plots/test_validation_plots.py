@@ -7,7 +7,7 @@ import pytest
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
 from validation.plots import draw_all
-from varsim.report.plots.figure import panels, style
+from varsim.report.charts.style import panels, style
 
 
 def line(
@@ -27,8 +27,8 @@ def test_a_picture_of_all_and_one_of_each_section(tmp_path: Path) -> None:
     drawn = draw_all([found], tmp_path)
 
     assert list(drawn) == ["agreement", "errors_key"]
-    assert drawn["agreement"].title == "2 numbers, expected and simulated"
-    assert drawn["errors_key"].title == "A title: 2 lines, 1 of them miss their bound"
+    assert drawn["agreement"] == "2 numbers, expected and simulated"
+    assert drawn["errors_key"] == "A title: 2 lines, 1 of them miss their bound"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"{name}.{form}" for name in ("agreement", "errors_key") for form in ("png", "svg")
     ]
@@ -43,14 +43,14 @@ def test_errors_are_told_in_intervals_where_there_are_such(
     tmp_path: Path, half: float | None, what: str
 ) -> None:
     drawn = draw_all([section(line(2.0, 2.25, half=half))], tmp_path)
-    assert drawn["errors_key"].title == f"A title: 1 {what}, 0 of them miss their bound"
+    assert drawn["errors_key"] == f"A title: 1 {what}, 0 of them miss their bound"
 
 
 def test_the_marks_stand_where_the_errors_are() -> None:
     from validation.plots import draw_rows
 
     with style():
-        _, (axes,) = panels([2.0])
+        _, (axes,) = panels(1)
         draw_rows(section(line(2.0, 2.5), line(4.0, 3.0)), axes)
     marks = [mark.get_xydata().tolist() for mark in axes.lines[:2]]
     assert marks == [[[25.0, 0.0]], [[-25.0, 0.0]]]

@@ -1,1 +1,0 @@
-"""Figures of a result; the only place that knows matplotlib."""
