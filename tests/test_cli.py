@@ -184,13 +184,13 @@ class TestDemo:
     def test_runs_the_bundled_scenario(
         self, small: Path, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(cli, "bundled_quickstart", lambda: small)
+        monkeypatch.setattr(cli.runs, "bundled_quickstart", lambda: small)
         result = run("demo")
         assert result.exit_code == 0
         assert result.stdout.splitlines()[-1] == "report: reports/small/report.html"
 
     def test_the_bundled_scenario_is_the_quickstart(self) -> None:
-        assert load_scenario(cli.bundled_quickstart()).name == "quickstart"
+        assert load_scenario(cli.runs.bundled_quickstart()).name == "quickstart"
 
     def test_the_wheel_contains_it(self) -> None:
         root = Path(__file__).parent.parent

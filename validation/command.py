@@ -18,8 +18,8 @@ from validation.published import PublishedFileError, presets
 from varsim.calibration.recorded.comparison import Comparison, compare
 from varsim.calibration.recorded.runs import computes
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE, Group, complain, write
+from varsim.cli.measurements import read, write_measured
 from varsim.cli.options import Jobs, Quiet, processes
-from varsim.cli.recordings import read, write_measured
 from varsim.report.files.directory import check_target
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario

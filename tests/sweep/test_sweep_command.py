@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT
-from varsim.cli.sweep import FAILED
+from varsim.cli.campaigns import FAILED
 from varsim.study.sweep.store import STORE, Store
 from varsim.units import counted
 

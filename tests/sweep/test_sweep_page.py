@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from tests.seams import Number
 from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
-from varsim.cli.sweep import _teller
+from varsim.cli.campaigns import _teller
 from varsim.report import page
 from varsim.report.files.keeping import put_report, write_sweep
 from varsim.report.formats import csv_text

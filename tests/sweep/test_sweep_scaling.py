@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.sweep.sweeping import carried_out, sweep
-from varsim.cli.sweep import _teller
+from varsim.cli.campaigns import _teller
 from varsim.study.experiment import SweepExperiment
 from varsim.study.sweep.scaling import Speed
 

@@ -1,17 +1,32 @@
 """What a scenario can name, with one line each: the content of `varsim list`."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from varsim.cli.console import ITEM, write, write_prose
+from varsim.cluster.collectives.choice import COLLECTIVES
+from varsim.cluster.partitioner import PARTITIONERS
+from varsim.cluster.topology import NETWORKS
+from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
+from varsim.scenario.fault import known
+from varsim.scenario.plan import OBJECTIVES, Objective
+from varsim.scenario.shape import Shape, kinds, members, shapes_of
+from varsim.strategies import ALL_STRATEGIES
+from varsim.units import format_count, format_operations, format_rate, format_seconds
+from varsim.values import presets
+from varsim.values.distributions import LAWS
+from varsim.values.optimizer import OPTIMIZERS
+from varsim.values.problem import ALL_PROBLEMS
 from varsim.values.schema import Model
+from varsim.values.staleness import STALENESS_POLICIES
+from varsim.values.table import Table
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
-
-    from varsim.scenario.plan import Objective
-    from varsim.scenario.shape import Shape
-    from varsim.values.table import Table
+SHOWN: Final = 4  # names of a table in the list of all
 
 
 class Entry(NamedTuple):
@@ -23,8 +38,6 @@ class Entry(NamedTuple):
 
 def strategies() -> dict[str, Entry]:
     """Kind of each strategy -> what people call it, and what it does."""
-    from varsim.strategies import ALL_STRATEGIES
-
     found = _of_all(ALL_STRATEGIES)
     for kind, entry in found.items():
         called = getattr(ALL_STRATEGIES[kind], "called", "")
@@ -33,24 +46,8 @@ def strategies() -> dict[str, Entry]:
     return found
 
 
-def laws() -> dict[str, Entry]:
-    """Kind of each law of compute times -> what it is."""
-    from varsim.values.distributions import LAWS
-
-    return _of_all(LAWS)
-
-
-def networks() -> dict[str, Entry]:
-    """Kind of each network -> its links."""
-    from varsim.cluster.topology import NETWORKS
-
-    return _of_all(NETWORKS)
-
-
 def collectives() -> dict[str, Entry]:
     """Name of each all-reduce -> how it goes."""
-    from varsim.cluster.collectives.choice import COLLECTIVES
-
     found = _of_all(COLLECTIVES)
     for name in COLLECTIVES.own:  # which are told by docstrings
         about = found[name].about
@@ -58,53 +55,18 @@ def collectives() -> dict[str, Entry]:
     return found
 
 
-def partitioners() -> dict[str, Entry]:
-    """Kind of each partitioner of tensors -> how it cuts."""
-    from varsim.cluster.partitioner import PARTITIONERS
-
-    return _about(PARTITIONERS)
-
-
-def problems() -> dict[str, Entry]:
-    """Kind of each problem -> what is learned."""
-    from varsim.values.problem import ALL_PROBLEMS
-
-    return _of_all(ALL_PROBLEMS)
-
-
-def optimizers() -> dict[str, Entry]:
-    """Kind of each optimizer -> its rule."""
-    from varsim.values.optimizer import OPTIMIZERS
-
-    return _about(OPTIMIZERS)
-
-
-def staleness_policies() -> dict[str, Entry]:
-    """Kind of each staleness policy -> what becomes of stale gradients."""
-    from varsim.values.staleness import STALENESS_POLICIES
-
-    return _about(STALENESS_POLICIES)
-
-
 def actions() -> dict[str, Entry]:
     """Kind of each action of a program of variables -> what it does, and who may do it."""
-    from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
-
     found = {}
     for kind, model in (REPLICA_ACTIONS | CROSS_REPLICA_ACTIONS).items():
-        where = [
-            place
-            for place, table in (("replicas", REPLICA_ACTIONS), ("outside", CROSS_REPLICA_ACTIONS))
-            if kind in table
-        ]
+        tables = {"replicas": REPLICA_ACTIONS, "outside": CROSS_REPLICA_ACTIONS}
+        where = [place for place, table in tables.items() if kind in table]
         found[kind] = Entry(f"{model.about} ({' and '.join(where)})", _keys(model))
     return found
 
 
 def devices() -> dict[str, Entry]:
     """Name of each device -> its dense peaks, and what was measured."""
-    from varsim.values import presets
-
     return {
         name: Entry(
             f"{device.title} ({device.year}): "
@@ -122,8 +84,6 @@ def devices() -> dict[str, Entry]:
 
 def _measured_on(device: str) -> str:
     """The models whose step times were measured on a device, and in which precisions."""
-    from varsim.values import presets
-
     found: dict[str, dict[str, None]] = {}
     for one in presets.all_measured_speeds():
         if one.device == device:
@@ -133,8 +93,6 @@ def _measured_on(device: str) -> str:
 
 def speeds() -> dict[str, Entry]:
     """Device, precision and model of each measured training speed -> how fast it was, by whom."""
-    from varsim.values import presets
-
     found: dict[str, list[str]] = {}
     for one in presets.all_measured_speeds():
         batch, best = max(one.speeds, key=lambda pair: pair[1])
@@ -147,9 +105,6 @@ def speeds() -> dict[str, Entry]:
 
 def links() -> dict[str, Entry]:
     """Name of each link -> payload rate per direction and latency."""
-    from varsim.units import format_rate, format_seconds
-    from varsim.values import presets
-
     lines = {}
     for name, link in presets.links().items():
         latency = "latency not published"
@@ -161,8 +116,6 @@ def links() -> dict[str, Entry]:
 
 def failures() -> dict[str, Entry]:
     """Name of each published failure rate -> what it is, and whose."""
-    from varsim.values import presets
-
     return {
         name: Entry(
             f"{one.per_day:g} a day for each machine of {one.gpus} GPUs: {one.title} ({one.source})"
@@ -174,9 +127,6 @@ def failures() -> dict[str, Entry]:
 
 def models() -> dict[str, Entry]:
     """Name of each model profile -> its size and the work of one example."""
-    from varsim.units import format_count, format_operations
-    from varsim.values import presets
-
     return {
         name: Entry(
             f"{format_count(model.parameters)} parameters in {len(model.tensors)} tensors, "
@@ -189,13 +139,11 @@ def models() -> dict[str, Entry]:
 
 def objectives() -> dict[str, Entry]:
     """What a plan can minimize -> what that is."""
-    from varsim.scenario.plan import OBJECTIVES
-
     needs = {name: _needed(one) for name, one in OBJECTIVES.items()}
     return {name: Entry(one.about + needs[name]) for name, one in OBJECTIVES.items()}
 
 
-def _needed(objective: "Objective") -> str:
+def _needed(objective: Objective) -> str:
     """What a scenario must have for it."""
     needed = ["prices"] * objective.needs_prices + ["a target loss"] * objective.needs_loss
     return f" (needs {' and '.join(needed)})" if needed else ""
@@ -203,13 +151,13 @@ def _needed(objective: "Objective") -> str:
 
 TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
-    "laws": laws,
-    "networks": networks,
+    "laws": lambda: _of_all(LAWS),
+    "networks": lambda: _of_all(NETWORKS),
     "collectives": collectives,
-    "partitioners": partitioners,
-    "problems": problems,
-    "optimizers": optimizers,
-    "staleness_policies": staleness_policies,
+    "partitioners": lambda: _about(PARTITIONERS),
+    "problems": lambda: _of_all(ALL_PROBLEMS),
+    "optimizers": lambda: _about(OPTIMIZERS),
+    "staleness_policies": lambda: _about(STALENESS_POLICIES),
     "actions": actions,
     "devices": devices,
     "speeds": speeds,
@@ -220,7 +168,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
 }
 
 
-def _of_all(table: "Table[Any]") -> dict[str, Entry]:
+def _of_all(table: Table[Any]) -> dict[str, Entry]:
     return {
         name: Entry(table.about(one), _keys(one) if isinstance(one, type) else "")
         for name, one in table.all.items()
@@ -231,7 +179,7 @@ def _about(table: Mapping[str, type[Model]]) -> dict[str, Entry]:
     return {kind: Entry(model.about, _keys(model)) for kind, model in table.items()}
 
 
-def _keys(model: "type[BaseModel]") -> str:
+def _keys(model: type[BaseModel]) -> str:
     """Every key with what it takes and its default, read from the model: `sigma: number`.
 
     Those it needs come first, those that all its relatives share come last.
@@ -246,9 +194,7 @@ def _keys(model: "type[BaseModel]") -> str:
     )
 
 
-def _key(name: str, info: "FieldInfo", *, optional: bool) -> str:
-    from varsim.scenario.shape import shapes_of
-
+def _key(name: str, info: FieldInfo, *, optional: bool) -> str:
     said = f"{name}: {_words(list(shapes_of(info.annotation, info.metadata)))}"
     if not optional:
         return said
@@ -258,17 +204,13 @@ def _key(name: str, info: "FieldInfo", *, optional: bool) -> str:
     return f"{said} = {str(default).lower() if isinstance(default, bool) else default}"
 
 
-def _words(shapes: "Sequence[Shape]") -> str:
-    from varsim.scenario.shape import kinds
-
+def _words(shapes: Sequence[Shape]) -> str:
     if tagged := kinds(shapes):
         return f"{{kind: {next(iter(tagged))}, ...}}"
     return " or ".join(dict.fromkeys(map(_word, shapes)))
 
 
-def _word(shape: "Shape") -> str:
-    from varsim.scenario.shape import members
-
+def _word(shape: Shape) -> str:
     if shape.dimension is not None:
         return shape.dimension.noun.removeprefix("a ")
     if shape.model is not None:
@@ -288,14 +230,29 @@ _SIMPLE: Final[Mapping[object, str]] = {
 }
 
 
-def known_name(table: str, name: str, rows: Mapping[str, Entry]) -> str:
-    """The name, if the table has it; typer.BadParameter says which it has."""
-    import typer
-
-    from varsim.scenario.fault import known
-
+def printed(what: str | None, name: str | None) -> None:
+    """Print which tables there are; or a table; or one entry of it, with its keys."""
+    if what is None:
+        width = max(map(len, TABLES))
+        for table, entries in TABLES.items():
+            names = list(entries())
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            write_prose(f"{table:<{width}}  {', '.join(names[:SHOWN])}{more}", width + 2)
+        write("\nWhat each is: varsim list strategies. Its keys: varsim list strategies ssp.")
+        return
+    rows = TABLES[what]()
+    if name is None:
+        width = max(len(key) for key in rows)
+        for key, entry in rows.items():
+            write_prose(f"{key:<{width}}  {entry.about}", min(width + 2, 2 * ITEM))
+        if any(entry.keys for entry in rows.values()):
+            write(f"\nThe keys of one: varsim list {what} {next(iter(rows))}.")
+        return
     try:
-        known(f"entry of {table}", name, rows)
+        known(f"entry of {what}", name, rows)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    return name
+    entry = rows[name]
+    write_prose(f"{name}  {entry.about}", 4)
+    for key in filter(None, re.split(r", (?=\w+: )(?![^{]*})", entry.keys)):
+        write_prose(f"  {key}", 6)

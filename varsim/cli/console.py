@@ -2,15 +2,17 @@
 
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,15 +24,13 @@ if TYPE_CHECKING:
     from varsim.report.formats import Format
     from varsim.report.told import Report
 
-T = TypeVar("T")
-
 DONE: Final = 0
 ERROR: Final = 1
 USAGE: Final = 2
 OUT_OF_BOUNDS: Final = 3
 SIGNALLED: Final = 128
 
-PLAIN: Final = "varsim.plain"  # name of `plain` among the handlers of codecs
+PLAIN: Final = "plain-signs"  # name of `plain` among the handlers of codecs
 
 _SHORT: Final = 40  # a complaint that has room everywhere
 ITEM: Final = 15  # columns before what a line of a description says
@@ -218,6 +218,19 @@ def show(
         (write if format == "table" else complain)(line)
 
 
+def refuse(text: str) -> NoReturn:
+    """End the command over what it was given, a line for each problem."""
+    for line in text.splitlines():
+        complain(f"varsim: {line}")
+    raise typer.Exit(USAGE)
+
+
+def of_file(report: "Report", file: Path, question: str) -> "Report":
+    """The report of a file: with its question, and the file in the command to type next."""
+    command = report.next.replace("FILE", shlex.quote(str(file)))
+    return replace(report, question=question, next=command)
+
+
 def named(error: OSError, verb: str) -> str:
     """What the system says, without its number: `cannot write reports/a: No space left`."""
     if error.strerror is None:
@@ -304,10 +317,3 @@ def _let_go_of_stdout() -> None:
     """What is still to be written goes nowhere: the interpreter must not stumble over it."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def bundled_quickstart() -> Path:
-    """The quickstart scenario: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    installed = package / "data" / "quickstart.yaml"
-    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"

@@ -1,12 +1,16 @@
-"""What several commands take."""
+"""What several commands take: options, and the comment that a scenario begins with."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
+from varsim.cluster.fast import ENGINE
+
 MOST_JOBS: Final = 4096
+_MOST_LINES: Final = 50  # of what a scenario says of itself
 
 
 def jobs(text: str) -> int:
@@ -110,3 +114,58 @@ def with_shorthands(sets: Sequence[str], **shorthands: int | None) -> list[str]:
     """What `--set` says, and behind it what shorter options of these names say."""
     given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
     return [*sets, *given]
+
+
+Sets = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="KEY.PATH=VALUE",
+        help="Change one value of the scenario, for example workload.batch_size=64; repeatable.",
+    ),
+]
+Axes = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="PATH=1,2,4",
+        help="Vary a value of the scenario, or change it at all points; repeatable.",
+    ),
+]
+Replications = Annotated[
+    int | None, typer.Option(metavar="N", help="The same as --set replications=N.")
+]
+Formats: TypeAlias = Literal["table", "json", "csv", "md"]
+Format = Annotated[Formats, typer.Option("--format", help="How the result is printed.")]
+Tables: TypeAlias = Literal["table", "csv", "json"]
+Table = Annotated[Tables, typer.Option("--format", help="How the result is printed.")]
+Unit = Annotated[
+    Literal["s", "ms", "us", "ns"] | None,
+    typer.Option(help="Unit of times in a CSV whose header has none."),
+]
+EngineName: TypeAlias = Literal["auto", "simpy", "fast"]
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        envvar=ENGINE,
+        help="Engine of runs in which only times matter; the results are the same.",
+    ),
+]
+
+
+def question(file: Path, *, whole: bool = False) -> str:
+    """What a scenario is to answer: its first line, if that is a comment.
+
+    `whole`: all lines of that comment. They tell of the file as it is, with numbers that options
+    make wrong.
+    """
+    from varsim.scenario.loading import STDIN, read_text
+
+    if file == STDIN:
+        lines = read_text(file).splitlines()[:_MOST_LINES]
+    else:
+        with file.open(encoding="utf-8-sig") as source:
+            lines = [source.readline(1000) for _ in range(_MOST_LINES if whole else 1)]
+    comment = takewhile(lambda line: line.lstrip().startswith("#"), lines)
+    said = [line.strip().lstrip("#").removeprefix(" ") for line in comment]
+    return "\n".join(said if whole else said[:1]).strip()

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.interruptions import MOST, Rules
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
@@ -17,7 +18,9 @@ from varsim.values.workload import Workload
 
 # More gradients than these, somebody has to want (--yes).
 MOST_GRADIENTS: Final = 1e8
+MOST_HOSTS: Final = 100_000  # or workers and servers
 MOST_COUNTED: Final = 60  # cases of a sweep of which gradients are counted
+_FEW_STEPS: Final = 4  # in all the time that the clock counts
 
 _LARGEST: Final = 300.0  # of exponents
 _TRILLION: Final = 1e12
@@ -34,6 +37,41 @@ def gradients(scenario: Scenario, rates: Mapping[str, float] | None = None) -> f
         runs_made(scenario, one) * gradients_of_a_run(scenario, one, known.get(one.label))
         for one in scenario.strategies
     )
+
+
+def impossible(scenario: Scenario) -> str:
+    """Why no run would end: a step is too long for the clock, or too much fails; or nothing."""
+    longest = longest_step(scenario)
+    if longest.seconds > END_OF_TIME / 1e9 / _FEW_STEPS:
+        return (
+            f"one step of {longest.strategy} takes about {format_seconds(longest.seconds)} "
+            f"({longest.why}), but the clock ends at 1,281,000 h: is the unit of {longest.field} "
+            "right?"
+        )
+    found = hopeless(scenario)
+    return "" if found is None else f"{found.strategy}: {found.reason}"
+
+
+def excessive(number: float, machines: int) -> str:
+    """Why so many gradients, or workers and servers, are too much to be meant; or nothing."""
+    if number > MOST_GRADIENTS:
+        said = f"about {format_count(number)} gradients to compute"
+        instead = "stop the runs earlier, lower replications or cluster.workers"
+    elif machines > MOST_HOSTS:
+        said, instead = f"{machines:,} workers and servers", "lower cluster.workers"
+    else:
+        return ""
+    return f"{said}, which may take hours and all memory: {instead}, or give --yes"
+
+
+def excess(scenarios: Sequence[Scenario], replications: int, *, sure: bool = False) -> str:
+    """Why the runs of many scenarios are not to be made; those that fail at once do not count."""
+    some = spread(scenarios)
+    reasons = (impossible(one) for one in some if hopeless(one) is None)
+    found = next(filter(None, reasons), "")
+    if found or sure:
+        return found
+    return excessive(gradients_of(scenarios, replications), max(map(hosts, some), default=0))
 
 
 def gradients_of(scenarios: Sequence[Scenario], replications: int) -> float:

@@ -89,6 +89,11 @@ class Training(Changeable):
     scenario: Scenario
     kind: Literal["training"] = "training"
 
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """Every scenario that is run."""
+        return [self.scenario]
+
     def run(self, jobs: int = 1, progress: Progress | None = None) -> "Result":
         """Simulate every strategy and replication."""
         return simulate(self.scenario, jobs, progress)
@@ -162,6 +167,11 @@ class SweepExperiment:
         return cases_of(self.sweep, self.strategies)
 
     @property
+    def scenarios(self) -> list[Scenario]:
+        """Every scenario that is run, once."""
+        return [case.scenario for case in self.distinct]
+
+    @property
     def distinct(self) -> "list[Case]":
         """Every case once."""
         return list({case.key: case for _, _, case in self.cases}.values())
@@ -209,6 +219,11 @@ class PlanExperiment:
 
     question: "Question"
     kind: Literal["plan"] = "plan"
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """The scenario that the space lies around."""
+        return [self.question.base]
 
     def __repr__(self) -> str:
         asked = self.question

@@ -11,7 +11,10 @@ from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import METRICS
+from varsim.units import format_count
 
+# More messages than these, somebody has to want (--yes); some ten thousand a second.
+MOST_EVENTS: Final = 1e8
 STEPS: Final = 20  # or more, where something happens less often
 # Acts and messages of all modes together, about a quarter of a second; so many bytes of the values
 # that are worked out in an act count as one more.
@@ -56,6 +59,17 @@ def events(scenario: VariablesScenario) -> float:
         programs += map(scenario.with_reads_per_write, scenario.vary.reads_per_write)
     total = sum(_acts(scenario, program) * program.steps for program in programs)
     return total * scenario.replications * sum(_messages(scenario, m) for m in scenario.all_modes)
+
+
+def excess(scenario: VariablesScenario) -> str:
+    """Why so many reads, writes and messages are too much to be meant; or nothing."""
+    number = events(scenario)
+    if number <= MOST_EVENTS:
+        return ""
+    return (
+        f"about {format_count(number)} reads, writes and messages to simulate, which may take "
+        "hours: lower program.steps, replications or cluster.workers, or give --yes"
+    )
 
 
 def size_of(variable: VariableDescription) -> int:

@@ -1,24 +1,30 @@
-"""The commands of a sweep: run it, go on with it, merge its parts, draw it again."""
+"""Sweeps and their parts; the directory that keeps runs, of a plan, too, and how they are made."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import typer
 
 from varsim.cli import options
-from varsim.cli.amount import refuse_absurd_cases
-from varsim.cli.campaign import claim, making, opened
-from varsim.cli.console import complain, show, write
-from varsim.cli.settings import Engine, question, use_in_campaign
+from varsim.cli.console import complain, refuse, show, write
+from varsim.cli.options import EngineName, question
+from varsim.cli.progress import SweepProgress
+from varsim.cli.runs import use
 
 if TYPE_CHECKING:
+    from varsim.scenario.plan import Question
     from varsim.scenario.sweep.space import Sweep
-    from varsim.study.beginning import Beginning
-    from varsim.study.experiment import Checked, SweepExperiment
-    from varsim.study.sweep.campaign import Books
+    from varsim.study.experiment import SweepExperiment
+    from varsim.study.sweep.campaign import Books, Watcher
+    from varsim.study.sweep.case import Case
+    from varsim.study.sweep.execution import Backend
+    from varsim.study.sweep.store import Store
+
+Kind: TypeAlias = Literal["sweep", "plan"]
 
 FAILED: Final = 4
 _MISSING: Final = "counted as missing"
@@ -50,14 +56,6 @@ def share(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
-Sets: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--set",
-        metavar="PATH=1,2,4",
-        help="Vary a value of the scenario, or change it at all points; repeatable.",
-    ),
-]
 Precision: TypeAlias = Annotated[
     float | None,
     typer.Option(
@@ -70,8 +68,10 @@ Out: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>-sweep."),
 ]
-Formats: TypeAlias = Literal["table", "csv", "json"]
-Format: TypeAlias = Annotated[Formats, typer.Option("--format", help="How the table is printed.")]
+Most: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, max=10_000, metavar="N", help="Most replications of any point."),
+]
 
 
 def sweep(
@@ -84,12 +84,9 @@ def sweep(
             metavar="N", help="Fewest replications of any point; as --set replications=N."
         ),
     ] = None,
-    most_replications: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, metavar="N", help="Most replications of any point."),
-    ] = None,
+    most_replications: Most = None,
     precision: Precision = None,
-    sets: Sets = [],  # noqa: B006
+    sets: options.Axes = [],  # noqa: B006
     imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     jobs: options.Jobs = "auto",  # type: ignore[assignment]
@@ -100,11 +97,11 @@ def sweep(
     backend: options.Backend = "local",
     scheduler: options.Scheduler = None,
     quiet: options.Quiet = False,
-    format: Format = "table",
+    format: options.Table = "table",
     all_rows: options.All = False,
     plots: options.Plots = True,
     yes: options.Yes = False,
-    engine: Engine = "auto",
+    engine: options.Engine = "auto",
 ) -> None:
     """Run a scenario at many points.
 
@@ -130,7 +127,7 @@ def sweep(
     expected = mine * asked.first_replications
     told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
     as_it_is = not (given or strategy or precision or most_replications)
-    refuse_absurd_cases(mine, asked.first_replications, yes)
+    refuse_excess_of(mine, asked.first_replications, yes)
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)
     with opened(directory, "made again") as store:
@@ -162,15 +159,12 @@ def merge(
         list[Path], typer.Argument(metavar="DIR...", help="Directories written by sweep --shard.")
     ],
     out: Out = None,
-    sets: Sets = [],  # noqa: B006
+    sets: options.Axes = [],  # noqa: B006
     imports: options.Imports = [],  # noqa: B006
     precision: Precision = None,
-    most_replications: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, metavar="N", help="Most replications of any point."),
-    ] = None,
+    most_replications: Most = None,
     strategy: options.Kinds = [],  # noqa: B006
-    format: Format = "table",
+    format: options.Table = "table",
     all_rows: options.All = False,
     plots: options.Plots = True,
 ) -> None:
@@ -210,11 +204,6 @@ def merge(
     _conclude(experiment, books, file, directory, format, plots, all_rows)
 
 
-def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> "Checked[Beginning]":
-    """What it varies."""
-    return experiment.check()
-
-
 def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment":
     """The experiment; the command ends where a strategy is asked for that is not there."""
     from varsim.study.experiment import SweepExperiment
@@ -252,7 +241,7 @@ def _conclude(
     books: "Books",
     file: Path,
     directory: Path,
-    format: Formats,
+    format: options.Tables,
     plots: bool,
     all_rows: bool,
 ) -> None:
@@ -269,3 +258,95 @@ def _conclude(
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
         raise typer.Exit(FAILED)
+
+
+def claim(
+    file: Path, out: Path | None, kind: Kind, asked: "Sweep | Question", part: str = ""
+) -> Path:
+    """The directory for what comes of a scenario file; results of the same kind are gone on from.
+
+    Where others lie there, or the file itself, the command ends. Where results of something else
+    are there, it is said. `part`: what the name of the directory ends with if none is given.
+    """
+    from varsim.report.files.directory import (
+        NAMES,
+        Asked,
+        check_target,
+        kinds_of,
+        replaced,
+    )
+
+    default = Path("reports") / f"{asked.name}-{kind}{part}"
+    directory = out or default
+    there = kinds_of(directory)
+    others = [other for other in there if other not in (kind, "validation", "why", "stragglers")]
+    if others and kind not in there:
+        _refuse(f"{directory} holds {NAMES[others[0]]}", directory, default)
+    if kind not in there and file.resolve() == (directory / f"{kind}.yaml").resolve():
+        _refuse(f"{directory} holds {file.name}, which would be replaced", directory, default)
+    check_target(directory, kind)
+    if other := replaced(directory, [kind], Asked(asked.name, asked.sha256)):
+        complain(f"varsim: {other}; its runs are kept")
+    return directory
+
+
+def _refuse(why: str, directory: Path, default: Path) -> NoReturn:
+    other = default if default != directory else Path(f"{default}-2")
+    refuse(f"{why}: name another directory, say --out {other}")
+
+
+@contextmanager
+def opened(directory: Path, then: str) -> Iterator["Store"]:
+    """The runs that a directory keeps; of those that cannot be read it says what `then` happens."""
+    from varsim.study.sweep.store import Store
+
+    with Store(directory) as store:
+        if store.aside is not None:
+            complain(f"varsim: {store.told(then)}")
+        yield store
+
+
+@contextmanager
+def making(
+    store: "Store",
+    cases: "Sequence[Case]",
+    jobs: int | None,
+    scheduler: str | None,
+    quiet: bool,
+    told: Callable[[str, float], str],
+) -> Iterator["tuple[Backend, Watcher]"]:
+    """What makes runs, and what shows how far it is; interrupted, it says how to go on.
+
+    `told` says in words which case, by its key, is the best so far.
+    """
+    from varsim.study.sweep.execution import backend
+    from varsim.units import counted
+
+    progress = SweepProgress(quiet, told)
+    try:
+        with backend(cases, jobs, scheduler) as made_by, progress:
+            yield made_by, progress.show
+    except KeyboardInterrupt:
+        complain(
+            f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in {store.path}; the "
+            "same command goes on from there"
+        )
+        raise
+
+
+def use_in_campaign(
+    engine: EngineName, runs: "Sequence[Case]", jobs: int | None, scheduler: str | None
+) -> str:
+    """The same for runs of these cases; `jobs` and `scheduler` as of `execution.backend`."""
+    from varsim.study.sweep.execution import among, processes
+
+    each = 0.0 if scheduler is not None else among(runs, processes(runs, jobs))
+    return use(engine, [run.scenario for run in {run.key: run for run in runs}.values()], each)
+
+
+def refuse_excess_of(cases: "Sequence[Case]", replications: int, sure: bool) -> None:
+    """End the command where these cases, each run so often at least, are too much to be meant."""
+    from varsim.study.amount import excess
+
+    if why := excess([case.scenario for case in cases], replications, sure=sure):
+        refuse(why)

@@ -1,0 +1,373 @@
+"""The commands of one scenario: run, demo, check, explain; and by which engine runs are made."""
+
+import gc
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from varsim.cli import options
+from varsim.cli.console import (
+    ERROR,
+    OUT_OF_BOUNDS,
+    USAGE,
+    complain,
+    of_file,
+    refuse,
+    show,
+    write,
+)
+from varsim.cli.options import EngineName, question
+from varsim.cluster.fast import ENGINE
+
+if TYPE_CHECKING:
+    from varsim.report.files.save import Saved
+    from varsim.report.told import Report
+    from varsim.scenario.training import Scenario
+    from varsim.scenario.variables import VariablesScenario
+
+
+def run(
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>."),
+    ] = None,
+    seed: options.Seed = None,
+    replications: options.Replications = None,
+    sets: options.Sets = [],  # noqa: B006  (typer reads it, nobody changes it)
+    imports: options.Imports = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    jobs: options.Jobs = "1",  # type: ignore[assignment]
+    quiet: options.Quiet = False,
+    format: options.Format = "table",
+    all_rows: options.All = False,
+    form: options.Form = "png",
+    no_plots: options.NoPlots = False,
+    rows: options.Rows = False,
+    yes: options.Yes = False,
+    engine: options.Engine = "auto",
+) -> None:
+    """Simulate a scenario and write its report.
+
+    Ends with 1 if a strategy deadlocked, with 3 if a target is missed or undecided.
+    """
+    from varsim.cli.progress import Progress
+    from varsim.report.files.directory import RUN, Asked, check_target, replaced
+
+    options.check_all(all_rows, format)
+    given = options.with_shorthands(sets, seed=seed, replications=replications)
+    experiment = loaded(file, given, strategy)
+    made_by = use_for(engine, experiment)
+    asked = question(file, whole=not given and not strategy)
+    refuse_excess(experiment, yes)
+    directory = out if out is not None else Path("reports") / experiment.scenario.name
+    check_target(directory)
+    other = replaced(directory, RUN, Asked.of(experiment.scenario))
+    with Progress(quiet) as progress:
+        result = experiment.run(options.processes(jobs), progress)
+    told = of_file(result.report, file, asked)
+    saved = _saved(result, directory, told, "" if no_plots else form, rows)
+    if other:
+        complain(f"varsim: {other}")
+    closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
+    # All numbers of a run of training are on its page and in summary.csv.
+    told = replace(told, details=()) if told.kind == "training" else told
+    show(told, format, closing, every=all_rows)
+    _end(result)
+    if made_by and not quiet:
+        complain(made_by)
+
+
+def _saved(
+    result: Any, directory: Path, told: "Report", plots: Literal["png", "svg", ""], rows: bool
+) -> "Saved":
+    """The files of a run, written."""
+    if told.kind == "variables":
+        from varsim.report.files.program import save_variables
+
+        return save_variables(result, directory, told, plots=plots, rows=rows)
+    from varsim.report.files.save import save
+
+    return save(result, directory, told, plots=plots, rows=rows)
+
+
+def _end(result: Any) -> None:
+    """End the command where a strategy deadlocked, or a target is not surely met by every one."""
+    if getattr(result, "deadlock", None) is not None:
+        raise result.deadlock
+    if not all(judgement.met for judgement in getattr(result, "judgements", ())):
+        raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>."),
+    ] = None,
+    jobs: options.Jobs = "1",  # type: ignore[assignment]
+    quiet: options.Quiet = False,
+    format: options.Format = "table",
+    all_rows: options.All = False,
+) -> None:
+    """Simulate the bundled quickstart."""
+    run(bundled_quickstart(), out, jobs=jobs, quiet=quiet, format=format, all_rows=all_rows)
+
+
+def bundled_quickstart() -> Path:
+    """The quickstart scenario: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "data" / "quickstart.yaml"
+    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"
+
+
+def check(
+    file: options.File,
+    sets: options.Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    format: Annotated[
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or all of it as JSON."),
+    ] = "table",
+    all_rows: options.All = False,
+    engine: options.Engine = "auto",
+) -> None:
+    """Validate a scenario and simulate its first iterations.
+
+    Shows what a step of each strategy takes and waits for. For a sweep or plan: its axes, and how
+    many runs they take.
+    """
+    options.check_all(all_rows, format)
+    experiment = loaded(file, sets, strategy, every_kind=True)
+    made_by = use_for(engine, experiment, times=True)
+    if experiment.kind == "training":
+        from varsim.study.amount import impossible
+
+        if why := impossible(experiment.scenario):
+            refuse(why)
+    checked = experiment.check()
+    show(of_file(checked.report, file, ""), format, [], every=all_rows)
+    if made_by and engine != "auto":
+        complain(made_by)
+    if checked.deadlock is not None:
+        raise checked.deadlock
+
+
+def explain(
+    file: options.File,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="For variables: the first N steps; default: as many as fit in 20 rows.",
+        ),
+    ] = None,
+    mode: Annotated[
+        list[str],
+        typer.Option(metavar="MODE", help="For variables: only this mode; repeatable."),
+    ] = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    sets: options.Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
+    format: Annotated[
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or all numbers as JSON."),
+    ] = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For training: write a page and a figure there, too."),
+    ] = None,
+    all_rows: options.All = False,
+    quiet: options.Quiet = False,
+    yes: options.Yes = False,
+    engine: options.Engine = "auto",
+) -> None:
+    """Explain why training is slow, or what happens to variables.
+
+    For training: the share of each cause in a step of each strategy, and what would help most; with
+    --strategy or --all also what a step waits for, what is busiest, and every what-if. For
+    variables: what each copy holds, what is sent where, and when, step by step.
+    """
+    options.check_all(all_rows, format)
+    experiment = loaded(file, sets, strategy)
+    made_by = use_for(engine, experiment, times=True)
+    if experiment.kind == "variables":
+        _no_effect("--all", all_rows, "variables are shown whole; --steps says how many steps")
+        _no_effect("--out", out, "nothing is written for variables; varsim run writes a report")
+        told, every = _story(experiment, file, mode, steps), True
+    else:
+        why = f"{file} trains a model: choose among its strategies (--strategy)"
+        _no_effect("--mode", mode, why)
+        _no_effect("--steps", steps, why)
+        told, every = _why(experiment, out, quiet, yes), all_rows or bool(strategy)
+    told = of_file(told, file, question(file))
+    show(told, format, [], every=every)
+    if out is not None:
+        _write_why(told, out, format)
+    if told.headline[0].code == "nothing-explained":
+        complain("varsim: there was nothing to explain: no strategy made updates to the end")
+        raise typer.Exit(ERROR)
+    if made_by and engine != "auto":
+        complain(made_by)
+
+
+def _no_effect(option: str, given: object, why: str) -> None:
+    if given:
+        refuse(f"{option} has no effect: {why}")
+
+
+def _story(experiment: Any, file: Path, wanted: list[str], steps: int | None) -> "Report":
+    """What each copy holds, what is sent where, and when."""
+    scenario = experiment.scenario
+    for mode in wanted:
+        if mode not in scenario.labels:
+            complain(f"--mode {mode}: error: this scenario has: {', '.join(scenario.labels)}")
+            raise typer.Exit(USAGE)
+    labels = zip(scenario.all_modes, scenario.labels, strict=True)
+    modes = [mode for mode, label in labels if not wanted or label in wanted]
+    try:
+        report: Report = experiment.explain(modes=modes, steps=steps).report
+    except ValueError as error:
+        complain(f"{file}: error: {error}: lower program.steps, or cluster.workers")
+        raise typer.Exit(USAGE) from None
+    return report
+
+
+def _why(experiment: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
+    """Why each strategy is as slow as it is."""
+    from varsim.cli.progress import Progress
+
+    if out is not None:
+        from varsim.report.files.directory import Asked, check_target, replaced
+
+        check_target(out, "why")
+        if other := replaced(out, ["why"], Asked.of(experiment.scenario)):
+            complain(f"varsim: {other}")
+    refuse_excess(experiment, sure)
+    with Progress(quiet) as progress:
+        report: Report = experiment.explain(progress).report
+    return report
+
+
+def _write_why(told: "Report", out: Path, format: str) -> None:
+    """Write its page and figures, and where they are."""
+    from varsim.report.files.keeping import put_report
+
+    put_report(told, out)
+    (write if format == "table" else complain)(f"report: {out / 'why.html'}")
+
+
+def loaded(
+    file: Path, sets: Iterable[str], strategies: Iterable[str], *, every_kind: bool = False
+) -> Any:
+    """The experiment of a file; ScenarioError of a sweep or plan, unless `every_kind` is meant."""
+    with _uncollected():
+        from varsim.study.experiment import load
+
+        try:
+            if every_kind:
+                experiment: Any = load(file, tuple(sets), tuple(strategies))
+            else:
+                from varsim.scenario.loading import load_scenario
+
+                experiment = load(load_scenario(file, tuple(sets), tuple(strategies)))
+        except ValueError as error:
+            if not every_kind:
+                raise
+            raise typer.BadParameter(str(error)) from None
+    if experiment.kind == "variables":
+        _refuse_strategies(experiment.scenario, list(strategies))
+    return experiment
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is imported or made meanwhile is looked at by the garbage collector, ever."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _refuse_strategies(scenario: "VariablesScenario", wanted: list[str]) -> None:
+    """End the command where strategies were asked for: there are modes instead."""
+    if not wanted:
+        return
+    there = "every variable of this one has its own synchronization"
+    if scenario.modes:
+        chosen = next((mode for mode in wanted if mode in scenario.modes), scenario.modes[0])
+        there = (
+            f"modes ({', '.join(scenario.modes)}); to run one of them write --set "
+            f"'modes=[{chosen}]'"
+        )
+    _no_effect("--strategy", wanted, f"a scenario of variables has no strategies, but {there}")
+
+
+def refuse_excess(experiment: Any, sure: bool) -> None:
+    """End the command where a run would not end, or is too much unless somebody is sure."""
+    if experiment.kind == "variables":
+        from varsim.study.program.beginning import excess as excess_of_messages
+
+        said = "" if sure else excess_of_messages(experiment.scenario)
+    else:
+        from varsim.study import amount
+        from varsim.study.beginning import begin, rates
+
+        scenario = experiment.scenario
+        said, number = amount.impossible(scenario), 0.0
+        if not said and not sure:
+            number = amount.gradients(scenario)
+            if number > amount.MOST_GRADIENTS and scenario.stop.time is not None:
+                number = amount.gradients(scenario, rates(begin(scenario)))
+            said = amount.excessive(number, amount.hosts(scenario))
+    if said:
+        refuse(said)
+
+
+def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0) -> str:
+    """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it.
+
+    `among`: gradients of all runs that one process makes, if it makes several.
+    """
+    from varsim.cluster.fast.choice import can_compile
+    from varsim.study.engine import is_worth_it, reason_against
+
+    if engine == "fast" and not can_compile():
+        refuse("--engine fast needs numba: pip install 'varsim[fast]'")
+    os.environ[ENGINE] = engine  # for the processes that are started, too
+    if engine == "simpy":
+        return ""
+    against: dict[str, str] = {}
+    picked: dict[str, bool] = {}
+    for scenario in scenarios:
+        for strategy in scenario.strategies:
+            label = strategy.label
+            reason = reason_against(scenario, strategy)
+            against[label] = against.get(label) or reason
+            worth = not reason and is_worth_it(scenario, strategy, among)
+            picked[label] = picked.get(label, True) and worth
+    slow = {label: reason for label, reason in against.items() if reason}
+    if engine == "fast" and slow:
+        label, reason = next(iter(slow.items()))
+        refuse(f"--engine fast does not cover {label}: {reason}")
+    fast = ", ".join(label for label, is_fast in picked.items() if is_fast)
+    return f"varsim: simulated by the fast engine (times only): {fast}" if fast else ""
+
+
+def use_for(engine: EngineName, experiment: Any, *, times: bool = False) -> str:
+    """The same for any experiment; `times`: whether only its times are looked at."""
+    from varsim.study.why.levers import times_only
+
+    if experiment.kind == "variables":
+        _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")
+        return ""
+    scenarios = experiment.scenarios
+    return use(engine, map(times_only, scenarios) if times else scenarios)
