@@ -162,6 +162,7 @@ def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     found = table(tmp_path, "seed=1,2")
     nothing = Table(found.sweep, tuple(row._replace(estimates={}) for row in found.rows))
     assert [note.code for note in nothing.report.headline] == ["nothing"]
+    assert charts(nothing) == {}
     failed = Table(
         found.sweep,
         tuple(row._replace(estimates={}, values={}, failure="why\nmore") for row in found.rows),

@@ -45,14 +45,14 @@ def pictures(
     """All of them; `bests`: the best row of each strategy that counts; `charts`: of the page."""
     best, (axis, *others) = {id(row) for row in bests}, axes(table)
     metric, target = speed(table.rows[0]), table.sweep.points[0].scenario.target_loss
-    found = [_along(table, named, axis, "throughput", metric, unit_of(metric), best)]
+    found = [*_along(table, named, axis, "throughput", metric, unit_of(metric), best)]
     for name, of, y in (
         ("staleness", "staleness_mean", "staleness of gradients, in updates"),
         ("wasted", "wasted_compute", "wasted compute time (share)"),
         ("time_to_target", TARGET, f"time to loss {target:g} (s)" if target is not None else ""),
     ):
         if any(row.mean(of) > 0 for row in table.rows):
-            found.append(_along(table, named, axis, name, of, y))
+            found += _along(table, named, axis, name, of, y)
     if len(others) == 1:
         found += _heat(table, named, (axis, others[0]), metric, best)
     return (*found, *_scaling(table, named), *_price(table, charts))
@@ -107,7 +107,7 @@ def _along(
     metric: str,
     y: str,
     best: Collection[int] = (),
-) -> Chart:
+) -> Iterator[Chart]:
     """A metric of every strategy along an axis, a panel for each value of what else is swept."""
     found: list[dict[str, Any]] = []
     for heading, rows in beside(table, axis, _MOST_PANELS).items():
@@ -123,7 +123,8 @@ def _along(
                 for row in own
                 if math.isfinite(row.mean(metric))
             ]
-    return _lines(name, found, axis, y)._replace(ring="its highest mean")
+    if found:
+        yield _lines(name, found, axis, y)._replace(ring="its highest mean")
 
 
 def _place(who: str, panel: str, x: float, found: Estimate) -> dict[str, Any]:
@@ -149,14 +150,14 @@ def _heat(
     across, up = sides
     every = table.sweep.quantities
     both = {every[one.place].group for one in sides}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for row in table.rows:
         if {every[index].group for index in table.mattering(row.strategy)} == both:
             values = table.sweep.points[row.point].values
             at = {"x": values[across.place].text, "row": values[up.place].text}
             own = {"who": named[row.strategy], "mean": row.mean(metric), "best": id(row) in best}
             rows.append(at | own)
-    if rows:
+    if any(math.isfinite(row["mean"]) for row in rows):
         y = up.label.rpartition(".")[2]
         yield Chart.of("heat", "heat", rows, across.label, y, by=unit_of(metric), panel="who")
 
