@@ -150,6 +150,27 @@ class TestTold:
         assert [getattr(cell, "verdict", "") for cell in speeds[0].cells] == ["", ""]
         assert "marks" in noted(table)
 
+    @pytest.mark.parametrize("several", [True, False])
+    def test_what_is_not_told_from_the_best_along_the_axis_is_a_range(
+        self, tmp_path: Path, several: bool
+    ) -> None:
+        backups = "  - {kind: backup_workers, replicas_to_aggregate: 2}\n"
+        base = BASE if several else BASE.replace(backups, "")
+        table, _, _ = carried_out(sweep("cluster.workers: [2, 3, 4]", base=base), tmp_path)
+        speeds = {0: (100.0, 100.1, 99.9), 1: (150.0, 150.1, 149.9), 2: (150.0, 149.9, 150.1)}
+        rows = tuple(
+            row._replace(
+                values={"examples_per_s": speeds[row.point]},
+                estimates=row.estimates | {"examples_per_s": interval(speeds[row.point])},
+            )
+            for row in table.rows
+        )
+        first, *_ = told(replace(table, rows=rows)).headline
+        who = first.values["tied"]
+        assert isinstance(who, tuple)
+        assert all(str(one).endswith("workers = 3 to 4") for one in who)
+        assert len(who) == 1 + several
+
     def test_of_two_axes_the_best_point_of_each_then_the_map(self, tmp_path: Path) -> None:
         table, _, _ = carried_out(sweep(), tmp_path)
         found = told(table)

@@ -140,7 +140,7 @@ class _Telling:
         if len(rows) > 1 and len(found.same) == len(rows) and len(self.table.strategies) == 1:
             rate = Number(rows[0].mean(metric), unit=unit_of(metric))
             return Note("same-everywhere", {"who": self.named[rows[0].strategy], "rate": rate})
-        where = {index: self._place(row, metric) for index, row in enumerate(rows)}
+        where = {index: self._reach(row, metric) for index, row in enumerate(rows)}
         values = {
             index: Number.of(row.estimates[metric], unit_of(metric))
             for index, row in enumerate(rows)
@@ -148,8 +148,32 @@ class _Telling:
         random = [rows[index] for index in found.tied if not rows[index].exact(metric)]
         count = min((row.replications for row in random), default=1)
         note = headline(found, where, values, count)
-        more = {"more": _more(self.table)} if note.code == "untold" else {}
+        more: dict[str, Value] = {"more": _more(self.table)} if note.code == "untold" else {}
+        if "tied" in note.values and len(self.table.strategies) == 1:
+            span = self._span([rows[index] for index in found.tied])
+            more |= {"tied": (span,)} if span else {}
         return note._replace(values={**note.values, **more})
+
+    def _reach(self, row: Row, metric: str) -> str:
+        """Its place, along one axis with what is not told from it."""
+        own = self._own(row.strategy)
+        found = ranking(self.table, own, metric) if len(self.table.strategies) > 1 else None
+        known = found is not None and not found.of(UNTOLD)
+        span = self._span([own[index] for index in found.tied]) if found and known else ""
+        return f"{self.named[row.strategy]} at {span}" if span else self._place(row, metric)
+
+    def _span(self, rows: Sequence[Row]) -> str:
+        """From where to where points lie, if they are numbers in a row on the axis."""
+        at = sorted(row.point for row in rows)
+        if not self.one_axis or len(at) < 2 or at != list(range(at[0], at[-1] + 1)):
+            return ""
+        points = self.table.sweep.points
+        for values in zip(*([one.number for one in points[i].values] for i in at), strict=True):
+            numbers = [one for one in values if isinstance(one, int | float)]
+            if numbers != list(values) or sorted(numbers) not in (numbers, numbers[::-1]):
+                return ""
+        first, last = self._value(at[0]), self._value(at[-1])
+        return ", ".join(f"{name} = {text} to {last[name]}" for name, text in first.items())
 
     def _own(self, strategy: str) -> list[Row]:
         """The rows of a strategy that differ in what matters to its throughput, and count."""
