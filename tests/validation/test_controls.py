@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from tests.seams import stream
 from validation.points import laws
 from validation.points.controls import Lateness, Steps, refined
 from validation.points.draws import beyond, draws
@@ -17,7 +18,6 @@ from validation.points.laws import LawOf
 from validation.points.order_statistics import barrier, slowed
 from validation.points.scenario import ran, scenario, step_seconds
 from varsim import Scenario
-from varsim.values.stream import stream
 
 NOISE = stream(7, 0, "noise").standard_normal((300, 20, 50, 2))
 SLOWED = slowed([1.0, 1.0, 1.0, 0.5])

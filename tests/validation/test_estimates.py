@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tests.seams import stream
 from validation.points.estimate import (
     Estimate,
     Measured,
@@ -18,7 +19,6 @@ from validation.points.estimate import (
     times,
     until_sure,
 )
-from varsim.values.stream import stream
 
 NORMAL = stream(7, 0, "noise").standard_normal((400, 20, 2))
 
