@@ -47,7 +47,7 @@ MOST = {
     "strategies": 1,
     "sweep": 14,
     "tune": 2,
-    "validation": 11,
+    "validation": 9,
     "values": 7,
     "why": 4,
 }
