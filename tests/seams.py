@@ -27,9 +27,11 @@ from varsim.report.told import Cell as Cell
 from varsim.report.told import Note as Note
 from varsim.report.told import Number as Number
 from varsim.report.told import Report as Report
+from varsim.scenario.load import file_schema as file_schema
 from varsim.scenario.loading import load_text as load_text
 from varsim.scenario.writing import dump_scenario as dump_scenario
 from varsim.strategies import STRATEGIES as STRATEGIES
+from varsim.study.experiment import Training as Training
 from varsim.study.measure import METRICS as METRICS
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from varsim.scenario.load import file_schema
+from tests.seams import file_schema
 
 
 def keys_without_words() -> Iterator[str]:

@@ -7,9 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
-from tests.seams import dump_scenario
+from tests.seams import Training, dump_scenario
 from varsim import ScenarioError, load
-from varsim.study.experiment import Training
 
 FILE = """\
 name: spelt
