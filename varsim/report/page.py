@@ -140,10 +140,11 @@ def _whole(table: Table, columns: Sequence[Column]) -> list[int]:
     for at, one in sorted(enumerate(columns), key=lambda pair: not pair[1].bar):
         drawn = isinstance(one.cells[0], Shares)
         texts = [0 if drawn else len(shown(cell)) for cell in one.cells]
-        room -= max(*texts, 4) + _BAR * (one.bar or drawn) + 2
-        if room < 0 and found:
-            break
-        found.append(at)
+        words = [len(word) for word in one.head.split()]
+        needed = max(*texts, *words, 4) + _BAR * (one.bar or drawn) + 2
+        if needed <= room or not found:
+            found.append(at)
+            room -= needed
     return found
 
 

@@ -50,8 +50,7 @@ def put_report(
 ) -> None:
     """Put what is told of something where its files lie: as text, its page, its plots.
 
-    Each file is there whole or as it was before; plots that the report no longer has go, and so do
-    those of `more` of which there is nothing. Raises as `put` does.
+    `more`: other files by their names; None: there is none. Raises as `put` does.
     """
     plots = report.drawn()
 
