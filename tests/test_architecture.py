@@ -293,6 +293,19 @@ def test_nobody_asks_of_what_kind_a_strategy_is() -> None:
     assert broken_in(asked) == {}
 
 
+def test_modules_are_not_named_in_strings() -> None:
+    """But at the front door, which leads everywhere: who imports whom is read off the imports."""
+    places = (path.relative_to(PACKAGE.parent).with_suffix("") for path in MODULES)
+    named = {".".join(place.parts) for place in places}
+
+    def strings(path: Path, found: ast.Module) -> set[str]:
+        texts = (one.value for one in ast.walk(found) if isinstance(one, ast.Constant))
+        return named & {text for text in texts if isinstance(text, str)}
+
+    inside = [path for path in MODULES if path != PACKAGE / "__init__.py"]
+    assert {path: own for path in inside if (own := strings(path, tree(path)))} == {}
+
+
 def test_strategies_wait_only_through_yield_from() -> None:
     assert broken_in(lambda path, tree: bare_yields(tree), STRATEGIES) == {}
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.trace import (
+    Span,
     Trace,
 )
 from varsim.inert import field
 from varsim.report import page
-from varsim.report.files.chrome_trace import FILE, START, chrome_trace
 from varsim.report.files.keeping import head, put_run
 from varsim.report.files.text_columns import fair_shares, filled, seconds_text
 from varsim.report.formats import csv_text
@@ -32,6 +32,7 @@ MOST_SPANS = 1_000_000
 Plots: TypeAlias = Literal["png", "svg", ""]
 LIVES: Final = "lives.csv"
 SENDS: Final = "sends.csv"
+_START: Final = Span._fields.index("start")
 
 
 def show(report: Report, plots: Plots, directory: Path) -> None:
@@ -92,6 +93,8 @@ def _rows(
     kept = _kept_spans(result, most_spans)
     sendings = [0 if trace.replication else len(trace.send_rows) for trace in traces]
     sends = fair_shares(sendings, most_spans)
+    from varsim.report.files.chrome_trace import FILE, chrome_trace
+
     timeline, notes = chrome_trace(result)
     total = sum(len(trace.span_rows) for trace in traces)
     if sum(kept) < total:
@@ -167,7 +170,7 @@ def _update_columns(rows: Gradients) -> list[_Column]:
 
 
 def _spans(rows: Rows, count: int) -> _Parts:
-    parts = rows.parts() if count == len(rows) else _cut(rows.least(START, count))
+    parts = rows.parts() if count == len(rows) else _cut(rows.least(_START, count))
     for worker, phase, start, end, iteration in (part.T for part in parts):
         names = np.array(ACTIVITIES, dtype=object)[phase]
         yield [worker, names, seconds_text(start), seconds_text(end), iteration]

@@ -38,7 +38,8 @@ def window(result: "Result") -> float:
     for spans in first.span_rows.parts():
         early = spans[spans[:, _ITERATION] < shown]
         np.maximum.at(ends, early[:, _WORKER], early[:, _END])
-    end = int(np.median(ends)) or max(trace.end for trace in result.traces)
+    middle = np.sort(ends)[[(len(ends) - 1) // 2, len(ends) // 2]]  # np.median imports numpy.ma
+    end = int(middle.mean()) or max(trace.end for trace in result.traces)
     starts = [np.sort(shown_spans(result, name)[:, _START]) for name in result.strategies]
     shown_by = list(zip(starts, map(partial(_shown, result), result.strategies), strict=True))
     for begun, workers in shown_by:
