@@ -22,6 +22,7 @@ def texts_of(figure: Figure, axes: Sequence[Axes]) -> list[Text]:
 
 def assert_no_text_over_other_text(figure: Figure, axes: Sequence[Axes]) -> None:
     """Every text is inside the figure and apart from all others."""
+    figure.draw_without_rendering()  # puts the texts of a legend where they are seen
     texts = texts_of(figure, axes)
     assert len(texts) > 10
     boxes = [text.get_window_extent().padded(-1) for text in texts]

@@ -125,7 +125,6 @@ def lay_out(figure: Figure, heights: Sequence[float], legend: Sequence[Artist]) 
     axes = figure.axes
     key = _legend(figure, legend) if legend else None
     for _ in range(2):  # which ticks there are depends on the room for them
-        figure.draw_without_rendering()
         above = 0.0 if key is None else key.get_window_extent().height / figure.dpi + _PAD
         edges = []
         for one in axes:
