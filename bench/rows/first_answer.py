@@ -35,8 +35,8 @@ def rows(long: bool) -> Iterator[Row]:
             "report": varsim("run tiny.yaml --out a"),
         }
         turns = in_turn(tasks, 3, children)
-        yield ratio(turns, "a tiny run, --no-plots", "no plots", 3)
-        yield ratio(turns, "a tiny run with its report and 6 pictures", "report", 6)
+        yield ratio(turns, "a tiny run, --no-plots", "no plots", 2.5)
+        yield ratio(turns, "a tiny run with its report and 5 pictures", "report", 4.5)
         yield ratio(turns, "varsim check", "check", None)
         yield ratio(turns, "varsim --version", "version", None)
         name = f"the quickstart / that of commit {BEFORE}"
