@@ -301,7 +301,10 @@ class TestPlans:
         words = re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", prose)))
         assert set(schema["properties"]) <= set(words)
         said = " ".join(prose.split())
-        assert f"Of more than {MOST_CELLS:,} cells `trials` are tried (default: {TRIALS})" in said
+        assert (
+            f"Of more than {MOST_CELLS:,} configurations `trials` are tried (default: {TRIALS})"
+            in said
+        )
         assert f"`most_replications` (default: {plan_question.MOST_REPLICATIONS})" in said
         assert f"`tolerance` (default: {100 * EQUAL_WITHIN:g} %)" in said
         assert f"at least {FRESH} times" in said

@@ -104,7 +104,7 @@ class TestRefused:
         assert line.startswith("scenario:15:5: error: strategies[0]: '")
         assert len(shown) == 2, "the line of the file, and a mark below it"
         assert said in line
-        assert line.endswith("(memory.exceeded: mark simulates it as if it did)")
+        assert line.endswith("(to simulate it anyway: memory.exceeded: mark)")
 
     def test_what_is_proposed_fits(self) -> None:
         load(file("{kind: on_write, sharding: optimizer}"))

@@ -26,7 +26,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "targets.time_to_loss": "write time_to_target, as the metric is called",
     "network.kind=ring": _OWN,
     "network.kind=hybrid_mesh": _OWN,
-    "network.forwarding": "leave it out, messages are on all links of their way at once",
+    "network.forwarding": "leave it out, a message occupies all links on its route at once",
 }
 
 

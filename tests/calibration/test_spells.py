@@ -46,7 +46,7 @@ def test_spells_are_played_in_order() -> None:
 
     assert part.yaml == ("compute: {kind: trace, file: 'steps.csv', replay: cycle}",)
     text = "\n".join(part.comments)
-    assert "a law that draws each step independently is wrong here" in text
+    assert "drawing each step independently is wrong here" in text
     assert "the measured times are played in order" in text
     assert not any(line.endswith("  chosen") for line in part.comments)
 

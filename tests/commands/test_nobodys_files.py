@@ -141,10 +141,10 @@ def test_it_is_said_which_results_are_replaced(kind: str, tmp_path: Path) -> Non
     text = Path(file).read_text()
     Path(file).write_text(text.replace("seed: 3", "seed: 4"))
     assert "'tiny' in " in (said := written(kind, out, "--quiet").stderr)
-    assert "with other settings or by another version, is replaced" in said
+    assert "made with other settings or by another version" in said
     Path(file).write_text(text.replace("name: tiny", "name: other"))
     said = written(kind, out, "--quiet").stderr
-    assert f" of 'tiny' in {out} is replaced by that of 'other'" in said
+    assert f" of 'tiny' in {out} with that of 'other'" in said
 
 
 def test_calibrate_replaces_only_what_it_wrote(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_with_yes_it_is_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(amount, "MOST_GRADIENTS", 100)
     assert varsim("run", file, "--quiet").exit_code == 2
     assert varsim("run", file, "--quiet", "--yes").exit_code == 0
-    assert "varsim run asks for --yes" in varsim("check", file).stdout
+    assert "varsim run needs --yes" in varsim("check", file).stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where memory can be limited")
@@ -108,7 +108,7 @@ def test_tokens_that_nobody_waits_for_are_counted_not_kept(file: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
     checked = varsim("check", file, *only[:2], "--set", tokens)
-    assert "varsim run asks for --yes" in checked.stdout
+    assert "varsim run needs --yes" in checked.stdout
 
 
 def test_gradients_of_old_tokens_are_foreseen() -> None:
@@ -141,7 +141,7 @@ def test_sweeps_and_plans_are_refused_as_runs_are(
     assert " 960 gradients" in checked.stdout
     assert "--yes" not in checked.stdout
     monkeypatch.setattr(amount, "MOST_GRADIENTS", 100)
-    assert f"varsim {command} asks for --yes." in varsim("check", file).stdout
+    assert f"varsim {command} needs --yes." in varsim("check", file).stdout
     refused = varsim(command, file, "--quiet", "--jobs", "1")
     assert refused.exit_code == 2
     assert refused.stderr.rstrip().endswith("or give --yes")
@@ -215,7 +215,7 @@ def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, a
         (
             "plan",
             PLAN.replace("cluster.workers: [2, 4]", "failures.of.0.mtbf: [1 s, 1000 s]"),
-            "1 cells failed, such as async PS with mtbf = 1 s: ",
+            "Failed configurations: 1, such as async PS with mtbf = 1 s: ",
             0,
         ),
     ],

@@ -11,8 +11,8 @@ OWN = "write nodes, star or full_mesh, or a network of your own (varsim.register
 GONE: dict[str, tuple[list[tuple[str, str]], str]] = {
     "store and forward": (
         [NONE, ("latency: 50 us", "latency: 50 us, forwarding: store_and_forward")],
-        "cluster.network: 'forwarding' is gone: leave it out, messages are on all links of their "
-        "way at once",
+        "cluster.network: 'forwarding' is gone: leave it out, a message occupies all links on its "
+        "route at once",
     ),
     "levels": (
         [("STRATEGY", "{kind: local_sgd, period: 2, levels: [[2, 2]]}")],

@@ -261,7 +261,7 @@ def test_interrupted_it_goes_on_from_there(file: Path, tmp_path: Path) -> None:
     _, complaint = process.communicate(timeout=30)
     assert process.returncode == 130, complaint
     assert "kept in" in complaint
-    assert "the same command goes on from there" in complaint
+    assert "run the same command again to resume" in complaint
     assert not (out / "plan.json").exists()
     with Store(out) as store:
         assert store.count() > 0

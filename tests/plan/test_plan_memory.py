@@ -49,7 +49,7 @@ class TestPlan:
         )
         with pytest.raises(
             ScenarioError,
-            match="no cell of the space fits into memory: 'on_write' does",
+            match="no configuration of the space fits into memory: 'on_write' does",
         ):
             Planning(asked)
 

@@ -84,23 +84,23 @@ def test_names() -> None:
         ),
         (
             Note("in-its-way", MISSED | {"off": Number(0.05, unit="share"), "side": "below"}),
-            "In its way: t; a, at 12.00 USD/h, reaches 9, 5 % below.",
+            "Binding target: t; a, at 12.00 USD/h, reaches 9, 5 % below.",
         ),
         (
             Note("closest", MISSED | {"where": "n = 6"}),
-            "Closest: a with n = 6, at 12.00 USD/h, reaches 9, but not with 95 % certainty (t).",
+            "Closest: a with n = 6, at 12.00 USD/h, reaches 9, but not with 95 % confidence (t).",
         ),
         (
             Note("closest", PLANNED | {"target": "t"}),
-            "Closest: a, at 12.00 USD/h, does not reach it in every replication (t).",
+            "Closest: a, at 12.00 USD/h, does not reach the target in every replication (t).",
         ),
         (
             Note("nothing-lower", {"objective": "workers", "who": "a"}),
-            "The space has no lower cell of a: widen it?",
+            "Nothing lower with a in the space: widen it?",
         ),
         (
             Note("tuned", TUNED | {"loss": "0.1", "edge": 1, "next": "b", "times": Number(2)}),
-            "Soonest at loss 0.1, each at its best learning rate of those tried: a, 3 s at 0.5; "
+            "First to loss 0.1, each at its best learning rate of those tried: a, 3 s at 0.5; "
             "b takes 2 times as long.",
         ),
         (
@@ -110,55 +110,57 @@ def test_names() -> None:
         ),
         (
             Note("tuned-close", TIED | {"high": Number(2)}),
-            "Soonest at loss 1, each at its best learning rate: "
-            "too close to call, a and b (1 to 2).",
+            "First to loss 1, each at its best learning rate: too close to call, a and b (1 to 2).",
         ),
         (
             Note("tuned-tie", TIED),
-            "Soonest at loss 1, each at its best learning rate: a tie of a and b, 1.",
+            "First to loss 1, each at its best learning rate: a and b tie at 1.",
         ),
         (
             Note("tuned-none", {"end": Number(9, unit="s")}),
             "No strategy has a finite loss at 9 s in every fresh run, "
-            "each at the best of its rates.",
+            "even at its best learning rate.",
         ),
-        (Note("no-answer", {"targets": 3}), "No answer: no cell is certain to meet all 3 targets."),
+        (
+            Note("no-answer", {"targets": 3}),
+            "No answer: no configuration meets all 3 targets with 95 % confidence.",
+        ),
         (
             Note("short-cells", SHORT | {"dropped": 0}),
-            "Short runs in 2 of 3 cells: 4 gradients per worker at worst (a).",
+            "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a).",
         ),
         (
             Note("short-cells", SHORT | {"dropped": 1}),
-            "Short runs in 2 of 3 cells: 4 gradients per worker at worst (a); 1 too short to "
-            "judge.",
+            "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a); 1 too "
+            "short to judge.",
         ),
         (
             Note("other-speed", {"speed": "0.5", "missed": ("t", "u"), "again": "--set x"}),
-            "At 0.5 times that speed the answer misses t and u; to plan for that: --set x.",
+            "At 0.5 times the guessed speed, the answer misses t and u; to plan for that: --set x.",
         ),
         (
             Note("other-speed", {"speed": "1.5"}),
-            "At 1.5 times that speed the answer still meets every target.",
+            "At 1.5 times the guessed speed, the answer still meets every target.",
         ),
         (
             Note("other-speed", {"speed": "1.5", "rate": Number(9, unit="examples/s")}),
-            "At 1.5 times that speed the answer does 9 examples/s.",
+            "At 1.5 times the guessed speed, the answer does 9 examples/s.",
         ),
         (
             Note("other-speed", {"speed": "1.5", "failed": "it broke"}),
-            "At 1.5 times that speed the answer fails: it broke.",
+            "At 1.5 times the guessed speed, the answer fails: it broke.",
         ),
         (
             Note("busiest", {"what": ("a",), "time": "compute 100 %", "alive": 1}),
-            "Busiest of the answer: a; its workers' time while nothing fails: compute 100 %.",
+            "Busiest in the answer: a; worker time while nothing fails: compute 100 %.",
         ),
-        (Note("busiest", {"time": "compute 100 %"}), "The answer's workers' time: compute 100 %."),
+        (Note("busiest", {"time": "compute 100 %"}), "Worker time: compute 100 %."),
         (
             Note(
                 "cells-run",
                 {"count": 1, "of": 2, "runs": 3, "left": 1, "objective": "step_time_mean"},
             ),
-            "1 of 2 cells run, 3 runs; no other can be faster.",
+            "1 of 2 configurations tried, 3 runs; no other can be faster.",
         ),
         (Note("tie", {"tied": ("a", "b"), "rate": Number(2)}), "Tied fastest: a and b, 2."),
         (
@@ -171,11 +173,11 @@ def test_names() -> None:
         ),
         (
             Note("price", {"stale": Number(7), "ages": "updates", "wasted": Number(0.2)}),
-            "Its price: gradients are 7 updates stale and 0.200 of its compute is wasted.",
+            "Trade-off: gradients are 7 updates stale and 0.200 of compute is wasted.",
         ),
         (
             Note("life", {"kept": Number(0.9, unit="share"), "lost": Number(0.1, unit="share")}),
-            "It keeps 90 % of its time: lost work 10 %.",
+            "Goodput 90 %; the rest: lost work 10 %.",
         ),
         (
             Note("target", {"target": "Target x", "met": ("a",), "unsure": ("b", "c")}),
@@ -183,7 +185,7 @@ def test_names() -> None:
         ),
         (
             Note("hopeless", {"who": "a", "needs": Number(300, unit="days")}),
-            "a keeps hardly anything: 5 min to notice and restart.",
+            "a hardly progresses: 5 min to detect and restart.",
         ),
     ],
 )

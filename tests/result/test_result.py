@@ -267,7 +267,7 @@ def test_the_table_has_intervals() -> None:
     assert row["step p50"] == "4.67 ± ? s"
     assert row["wasted"] == "30.8 %"
     assert row["stale at most"] == "1"
-    assert row["workers' time"] == "computing 45 %, network 35 %, in vain 20 %"
+    assert row["workers' time"] == "computing 45 %, network 35 %, wasted 20 %"
     assert "to loss" not in " ".join(row.index)
 
 

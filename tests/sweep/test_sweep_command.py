@@ -139,7 +139,7 @@ def test_sets_and_options(tmp_path: Path) -> None:
         (["--backend", "dask"], "go together"),
         (["--scheduler", "tcp://1"], "go together"),
         (["--backend", "dask", "--scheduler", "x", "--jobs", "2"], "--jobs is for this machine"),
-        (["--backend", "dask", "--scheduler", "x", "--shard", "1/2"], "know nothing of each other"),
+        (["--backend", "dask", "--scheduler", "x", "--shard", "1/2"], "without a common scheduler"),
     ],
 )
 def test_options_that_are_refused(file: Path, options: list[str], said: str) -> None:
@@ -245,7 +245,7 @@ def test_a_signal_ends_it_soon_and_whole(
     assert all(" runs, about " in line for line in progress), "told on a busy machine"
     assert last == f"varsim: {word}"
     runs = counted(kept(out), "run is", "runs are")
-    assert resume == (f"varsim: {runs} kept in {out / STORE}; the same command goes on from there")
+    assert resume == (f"varsim: {runs} kept in {out / STORE}; run the same command again to resume")
 
 
 @needs_proc

@@ -70,7 +70,7 @@ def test_the_name_of_the_file_alone_is_not_varied(folder: Path, options: list[st
     line, *_ = refused.stderr.splitlines()
     assert line.endswith(
         "error: cluster.compute.file is not varied: its times are kept with the sweep; vary the "
-        "whole law, [{kind: trace, file: a.csv}, {kind: trace, file: b.csv}]"
+        "whole distribution, [{kind: trace, file: a.csv}, {kind: trace, file: b.csv}]"
     )
 
 

@@ -80,7 +80,7 @@ def test_the_latency_of_uplinks_goes_with_that_of_links() -> None:
 @pytest.mark.parametrize("uplink", [{"oversubscription": 4.0}, {"uplink_bandwidth": 5e8}])
 def test_uplinks_of_racks_are_a_cause_of_their_own(uplink: dict[str, float]) -> None:
     # Recursive doubling of 4 in racks of 2: 100 ms in the racks, then two messages of 100 MB at
-    # 0.5 GB/s, which take 400 ms, and 100 ms with uplinks that hold nobody up.
+    # 0.5 GB/s, which take 400 ms, and 100 ms with unlimited uplinks.
     network = {"kind": "racks", "hosts_per_rack": 2, "bandwidth": 1e9, "latency": 0.0, **uplink}
     described = {"kind": "on_write", "collective": "recursive_doubling"}
     reruns = rerun(timed(described, cluster={"workers": 4}, network=network))

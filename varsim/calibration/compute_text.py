@@ -81,8 +81,8 @@ def _law(fit: Fit) -> str:
 def _dependent(rows: Rows, similar: float) -> Iterator[str]:
     """Comments on autocorrelated steps: possible causes, and what keeps them."""
     yield (
-        f"  a step is like the one before it (autocorrelation {similar:.2f}): a law that "
-        "draws each step independently is wrong here"
+        f"  a step is like the one before it (autocorrelation {similar:.2f}): "
+        "drawing each step independently is wrong here"
     )
     repeated = equal_to_previous(list(rows.values()))
     if repeated >= SAMPLED:
@@ -139,7 +139,7 @@ def _warned(warm: WarmUp | None, slow: Sequence[Slow]) -> list[str]:
         if abs(one.tail / one.factor - 1) > WORST:
             lines.append(f"    but {one.tail:.3g} times their p90: it is not a constant factor")
     if slow:
-        lines.append("  its times are divided by that before the law is fitted")
+        lines.append("  its times are divided by that before fitting")
     return lines
 
 
@@ -152,7 +152,7 @@ def _dependent_workers(steps: Stragglers) -> Iterator[str]:
         f"each worker's times were drawn by themselves, {drawn:.4g}"
     )
     yield (
-        f"    a law of each worker's own makes a barrier {abs(drawn / measured - 1):.0%} {change}: "
+        f"    drawing each worker alone makes a barrier {abs(drawn / measured - 1):.0%} {change}: "
         "whole steps are played, in order"
     )
     yield "    (replay: resample draws whole steps; for more workers write kind: correlated)"
@@ -180,7 +180,7 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
             if fine
             else f"no family has p50, p90 and p99 within {WORST:.0%}"
         )
-        lines.append(f"  {why}: the measured times themselves are the law")
+        lines.append(f"  {why}: the measured times themselves are used")
     return lines
 
 

@@ -99,8 +99,7 @@ def list_(
         Catalogue | None,
         typer.Argument(
             metavar="TABLE",
-            help="What to list; default: what there is. There are "
-            f"{', '.join(get_args(Catalogue))}.",
+            help=f"What to list; default: an overview. There are {', '.join(get_args(Catalogue))}.",
         ),
     ] = None,
     name: Annotated[
@@ -119,7 +118,7 @@ app.command(cls=Command)(measurements.validate)
 
 @app.command(cls=Command)
 def version() -> None:
-    """Print the versions of what makes a result."""
+    """Print the versions that determine a result."""
     from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__
 
     write(f"varsim {__version__} (scenario schema {SCHEMA_VERSION}, engine {ENGINE_VERSION})")

@@ -111,9 +111,13 @@ def sweep(
     options.check_backend(backend, scheduler)
     options.check_all(all_rows, format)
     if scheduler is not None and jobs:
-        raise typer.BadParameter("--jobs is for this machine: dask has as many as it has workers")
+        raise typer.BadParameter(
+            "--jobs is for this machine: with dask there is one per dask worker"
+        )
     if scheduler is not None and shard is not None:
-        raise typer.BadParameter("--shard is for machines that know nothing of each other")
+        raise typer.BadParameter(
+            "--shard is for machines without a common scheduler: leave it out with dask"
+        )
     from varsim.report.files.keeping import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.campaign import carry_out
@@ -328,8 +332,8 @@ def making(
             yield made_by, progress.show
     except KeyboardInterrupt:
         complain(
-            f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in {store.path}; the "
-            "same command goes on from there"
+            f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in {store.path}; run "
+            "the same command again to resume"
         )
         raise
 

@@ -65,7 +65,7 @@ def calibrate(
     ] = [],  # noqa: B006
     form: Annotated[
         Literal["nccl", "csv", "steps", "kineto"] | None,
-        typer.Option("--as", help="What the files are; default: judged by their content."),
+        typer.Option("--as", help="What the files are; default: detected from their content."),
     ] = None,
     size: Annotated[
         float | None,
@@ -81,7 +81,7 @@ def calibrate(
         typer.Option(
             parser=collective_name,
             metavar="NAME",
-            help="What nccl-tests measured, where no line says it: all_reduce, all_gather, ...",
+            help="What nccl-tests measured, if the output does not say: all_reduce, ...",
         ),
     ] = None,
     ranks: Annotated[
@@ -90,7 +90,7 @@ def calibrate(
             min=2,
             max=1_000_000,
             metavar="N",
-            help="Ranks that took part in nccl-tests, where no line says it.",
+            help="Ranks that took part in nccl-tests, if the output does not say.",
         ),
     ] = None,
     unit: options.Unit = None,
@@ -238,7 +238,7 @@ def stragglers(
     ] = None,
     every: options.All = False,
 ) -> None:
-    """Tell what stragglers cost, from measured step times.
+    """Show what stragglers cost, from measured step times.
 
     How much longer a step that waits for all workers takes, whom it waits for, what one or two
     backup workers would save, and the device-hours that are spent waiting.
@@ -282,13 +282,13 @@ def validate(
         typer.Option(
             parser=percent,
             metavar="PERCENT",
-            help="Exit with 3 if a total time is farther off.",
+            help="Exit with 3 if a total time is off by more.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Predict your own recorded runs, and say how well.
+    """Predict your own recorded runs, and report the errors.
 
     The runs of one kind are split into two halves; each half is predicted from the other.
     """

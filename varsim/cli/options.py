@@ -68,17 +68,15 @@ Kinds = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Run it however much it is.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run without asking, however large.")]
 All = Annotated[bool, typer.Option("--all", help="Print every row, column and note.")]
-Form = Annotated[
-    Literal["png", "svg"], typer.Option("--plots", help="In which format plots are written.")
-]
+Form = Annotated[Literal["png", "svg"], typer.Option("--plots", help="Format of the plots.")]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Write no plots.")]
 Rows = Annotated[
     bool,
     typer.Option(
         "--rows",
-        help="Write every row, too: updates, spans, steps, evaluations, links, and a trace.",
+        help="Also write every row: updates, spans, steps, evaluations, links, and a trace.",
     ),
 ]
 Plots = Annotated[bool, typer.Option(help="Draw the figures of the report.")]
@@ -90,9 +88,7 @@ Runs = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Recorded runs of a cluster, *.json."),
 ]
-Backend = Annotated[
-    Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
-]
+Backend = Annotated[Literal["local", "dask"], typer.Option(help="This machine, or a dask cluster.")]
 Scheduler = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Address of the dask scheduler.")
 ]

@@ -43,7 +43,7 @@ def plan(
     replications: Annotated[
         int | None,
         typer.Option(
-            min=2, metavar="N", help="Replications of a cell's first runs; as --set replications=N."
+            min=2, metavar="N", help="First runs of each configuration; as --set replications=N."
         ),
     ] = None,
     minimize: Annotated[
@@ -57,7 +57,7 @@ def plan(
     imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="Run every cell, whatever its price.")
+        bool, typer.Option("--exhaustive", help="Run every configuration, whatever its price.")
     ] = False,
     jobs: options.Jobs = "auto",  # type: ignore[assignment]
     backend: options.Backend = "local",

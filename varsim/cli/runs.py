@@ -211,7 +211,7 @@ def explain(
     if out is not None:
         _write_why(told, out, format)
     if told.headline[0].code == "nothing-explained":
-        complain("varsim: there was nothing to explain: no strategy made updates to the end")
+        complain("varsim: nothing to explain: no strategy kept making updates until the end")
         raise typer.Exit(ERROR)
     if made_by and engine != "auto":
         complain(made_by)

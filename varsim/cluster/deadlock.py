@@ -46,7 +46,8 @@ def report(
     still = "nothing can happen any more."
     if failures.random:  # who is down comes back: then there was more to happen
         still = "no worker is down, and nothing but a failure can happen any more."
-    lines = [f"{run}: the run deadlocked at {time / 1e9:.9g} s, after {updates} updates: {still}"]
+    count = f"{updates} update{'s' * (updates != 1)}"
+    lines = [f"{run}: the run deadlocked at {time / 1e9:.9g} s, after {count}: {still}"]
     waits: dict[str, list[int]] = {}
     for worker in workers:
         if failures.running(worker.rank):

@@ -101,7 +101,7 @@ class Cluster(Model):
             if getattr(self, key) > _MOST_HOSTS:
                 yield f"{key}: at most {_MOST_HOSTS:,} can be simulated"
         if (self.device is None) == (self.compute is None):
-            yield "give either compute (a law of compute times) or device"
+            yield "give either compute (a distribution of compute times) or device"
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
         self.network.check_workers(self.workers)
         self._check_servers_on()

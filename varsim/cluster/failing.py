@@ -225,7 +225,7 @@ class FailureSource(Grown):
 def check_no_batches(name: str, law: Distribution | None) -> None:
     """Raise ValueError where a law of times of hosts depends on what is computed on them."""
     if law is not None and check_alone(law).needs_batch:
-        raise ValueError(f"{name}: a law that depends on the batch says nothing of hosts")
+        raise ValueError(f"{name}: a distribution that depends on the batch cannot describe hosts")
 
 
 class RecordedFailures(Grown):

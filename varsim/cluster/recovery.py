@@ -44,7 +44,7 @@ class RandomFailures(Grown):
     later: ClassVar[tuple[str, ...]] = ("recorded",)
 
     horizon: Seconds | None = Field(None, gt=0, le=LONGEST)
-    """For how long the life of the job is followed; left out: failures strike inside the run."""
+    """How long the job is followed; left out: failures strike inside the run."""
     detection: Seconds = Field(0.0, ge=0)
     """From a failure until it is noticed."""
     strike: Literal["always", "while_running", "while_computing"] = "always"

@@ -39,19 +39,19 @@ def _lead(of: Values) -> str:
 
 def _price(of: Values) -> str:
     said = [text.format(**of) for key, text in _PRICES.items() if key in of]
-    return f"Its price: {' and '.join(said)}."
+    return f"Trade-off: {' and '.join(said)}."
 
 
 _PRICES: Final = {
     "stale": "gradients are {stale} {ages} stale",
-    "behind": "copies miss {behind} updates of others",
-    "wasted": "{wasted} of its compute is wasted",
+    "behind": "copies are {behind} updates behind",
+    "wasted": "{wasted} of compute is wasted",
 }
 
 
 def _life(of: Values) -> str:
     parts = ", ".join(f"{what} {of[key]}" for key, what in _LOST.items() if key in of)
-    return f"It keeps {of['kept']} of its time{': ' * bool(parts)}{parts}."
+    return f"Goodput {of['kept']}{'; the rest: ' * bool(parts)}{parts}."
 
 
 _LOST: Final = {
@@ -72,8 +72,8 @@ def _targets(of: Values) -> str:
 
 def _hopeless(of: Values) -> str:
     often = f"a failure every {of['every']}, " if "every" in of else ""
-    repair = f"; {of['repair']} of the time it waits for repairs" if "repair" in of else ""
-    return f"{of['who']} keeps hardly anything: {often}{of['needs']} to notice and restart{repair}."
+    repair = f"; repairs take {of['repair']} of the time" if "repair" in of else ""
+    return f"{of['who']} hardly progresses: {often}{of['needs']} to detect and restart{repair}."
 
 
 def _due_to(of: Values) -> str:
@@ -81,7 +81,7 @@ def _due_to(of: Values) -> str:
 
 
 def _due_to_either(of: Values) -> str:
-    return f"{of['who']}: too close to call what takes most of a step, {of['causes']}."
+    return f"{of['who']}: main cause too close to call, {of['causes']} of a step."
 
 
 def _span(of: Values) -> str:
@@ -95,14 +95,14 @@ def _span(of: Values) -> str:
 def _beginning(of: Values) -> str:
     updates = _to(of)
     runs = f"{of['count']} of {of['of']} replications" if of["of"] != "1" else "one replication"
-    return f"From the first {updates} updates of each strategy, in {runs}."
+    return f"Measured on the first {updates} updates of each strategy, in {runs}."
 
 
 _BEST: Final = {
     "cost_per_hour": "Cheapest",
     "cost_per_million_examples": "Cheapest",
     "cost_to_target": "Cheapest",
-    "time_to_target": "Soonest at its loss",
+    "time_to_target": "Shortest time to the target loss",
     "step_time_mean": "Shortest steps",
     "staleness_mean": "Least stale",
     "wasted_compute": "Least wasted",
@@ -111,7 +111,7 @@ _BEST: Final = {
 }
 _EACH: Final = {
     "cost_per_million_examples": " per million examples",
-    "cost_to_target": " to its loss",
+    "cost_to_target": " to the target loss",
     "step_time_mean": " a step",
 }
 
@@ -144,7 +144,7 @@ _LOWER: Final = {
 
 def _in_its_way(of: Values) -> str:
     where = of.get("where", of["who"])
-    return f"In its way: {of['target']}; {where}, at {of['value']}, {_reaching(of)}."
+    return f"Binding target: {of['target']}; {where}, at {of['value']}, {_reaching(of)}."
 
 
 def _closest(of: Values) -> str:
@@ -153,15 +153,15 @@ def _closest(of: Values) -> str:
 
 def _reaching(of: Values) -> str:
     if "reached" not in of:
-        return "does not reach it in every replication"
+        return "does not reach the target in every replication"
     if "off" not in of:
-        return f"reaches {of['reached']}, but not with 95 % certainty"
+        return f"reaches {of['reached']}, but not with 95 % confidence"
     return f"reaches {of['reached']}, {of['off']} {of['side']}"
 
 
 def _tuning(of: Values) -> str:
     tried = " of those tried" if "edge" in of else ""
-    goal = f"Soonest at loss {of['loss']}" if "loss" in of else f"Lowest loss at {of['end']}"
+    goal = f"First to loss {of['loss']}" if "loss" in of else f"Lowest loss at {of['end']}"
     return f"{goal}, each at its best learning rate{tried}"
 
 
@@ -173,7 +173,7 @@ def _tuned(of: Values) -> str:
 
 def _tuned_none(of: Values) -> str:
     what = f"reaches loss {of['loss']}" if "loss" in of else f"has a finite loss at {of['end']}"
-    return f"No strategy {what} in every fresh run, each at the best of its rates."
+    return f"No strategy {what} in every fresh run, even at its best learning rate."
 
 
 def _failed_rows(of: Values) -> str:
@@ -185,8 +185,8 @@ def _failed_rows(of: Values) -> str:
 def _short_rows(of: Values) -> str:
     out = f"; {of['out']} are too short to rank" if "out" in of else ""
     return (
-        f"Short runs in {of['count']} of {of['of']} rows, {of['gradients']} gradients per worker "
-        f"at the least ({of['who']}){out}{of['more']}."
+        f"Short runs in {of['count']} of {of['of']} rows, as few as {of['gradients']} gradients "
+        f"per worker ({of['who']}){out}{of['more']}."
     )
 
 
@@ -212,14 +212,14 @@ SENTENCES: Final[dict[str, Line]] = {
     "too-short": "Too short to rank: {count} gradients per worker with {who}{more}.",
     "price": _price,
     "life": _life,
-    "soonest": "Soonest at loss {target}: {best}, after {time}.",
-    "soonest-tie": "Soonest at loss {target}: a tie of {tied}, after {time}.",
+    "soonest": "First to loss {target}: {best}, after {time}.",
+    "soonest-tie": "Tied first to loss {target}: {tied}, after {time}.",
     "reached-unranked": (
-        "Loss {target} is reached after {low} to {high}, not ranked: one learning rate does not "
-        "suit all."
+        "Loss {target} is reached after {low} to {high}; not ranked, as the strategies share a "
+        "learning rate."
     ),
     "cheapest": "Cheapest: {best}, {price} per million examples.",
-    "cheapest-tie": "Cheapest: a tie of {tied}, {price} per million examples.",
+    "cheapest-tie": "Tied cheapest: {tied}, {price} per million examples.",
     "same-everywhere": "{who}: {rate} at every point.",
     "never": "No strategy reached loss {target} in every replication.",
     "target": _targets,
@@ -231,26 +231,26 @@ SENTENCES: Final[dict[str, Line]] = {
     "plan-answer": _plan_answer,
     "in-its-way": _in_its_way,
     "nothing-lower": lambda of: (
-        f"The space has no {_LOWER.get(of['objective'], 'lower')} cell of {of['who']}: widen it?"
+        f"Nothing {_LOWER.get(of['objective'], 'lower')} with {of['who']} in the space: widen it?"
     ),
-    "holds": "It holds in {count} runs with fresh seeds.",
-    "no-answer": lambda of: f"No answer: no cell is certain to meet {_goal(of)}.",
-    "no-numbers": "No answer: no cell has a number to minimize in every replication.",
-    "no-work-kept": "No answer: at no cell is any work kept; varsim run of one says why.",
-    "cells-too-short": "No answer: the runs are too short to say which cell it is.",
+    "holds": "Confirmed in {count} runs with fresh seeds.",
+    "no-answer": lambda of: f"No answer: no configuration meets {_goal(of)} with 95 % confidence.",
+    "no-numbers": "No answer: no configuration has a value to minimize in every replication.",
+    "no-work-kept": "No answer: no configuration keeps any work; varsim run on one shows why.",
+    "cells-too-short": "No answer: the runs are too short to rank the configurations.",
     "closest": _closest,
     "tuned": _tuned,
     "tuned-close": lambda of: (
         f"{_tuning(of)}: too close to call, {of['tied']} ({of['low']} to {of['high']})."
     ),
-    "tuned-tie": lambda of: f"{_tuning(of)}: a tie of {of['tied']}, {of['low']}.",
+    "tuned-tie": lambda of: f"{_tuning(of)}: {of['tied']} tie at {of['low']}.",
     "tuned-none": _tuned_none,
     "waiting": (
-        "Waiting for the slowest makes a step {times} times the mean, {barrier}: {share} of all "
-        "device time is waiting."
+        "Waiting for the slowest worker makes a step {times} times the mean, {barrier}: {share} of "
+        "device time is spent waiting."
     ),
-    "one-backup": "Waiting for all but one worker saves {saved} of that time: {gain} more steps.",
-    "one-worker": "One worker only: nothing here tells of waiting for others.",
+    "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
+    "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
     **notes_of_check.SENTENCES,
 }
@@ -259,8 +259,8 @@ SENTENCES: Final[dict[str, Line]] = {
 def _short_cells(of: Values) -> str:
     dropped = f"; {of['dropped']} too short to judge" if of["dropped"] != "0" else ""
     return (
-        f"Short runs in {of['count']} of {of['of']} cells: {of['fewest']} gradients per worker "
-        f"at worst ({of['where']}){dropped}{of['more']}."
+        f"Short runs in {of['count']} of {of['of']} configurations, as few as {of['fewest']} "
+        f"gradients per worker ({of['where']}){dropped}{of['more']}."
     )
 
 
@@ -273,56 +273,58 @@ def _other_speed(of: Values) -> str:
     elif "rate" in of:
         found = f"does {of['rate']}"
     again = f"; to plan for that: {of['again']}" if "again" in of else ""
-    return f"At {of['speed']} times that speed the answer {found}{again}."
+    return f"At {of['speed']} times the guessed speed, the answer {found}{again}."
 
 
 def _margin(of: Values) -> str:
     right = ", if the guess is right" if "guess" in of else ""
-    return f"In brackets: how far a target is surely met (95 %{right}); below 0 it may be missed."
+    return (
+        f"In brackets: margin to the target, with 95 % confidence{right}; below 0 it may be missed."
+    )
 
 
 def _busiest(of: Values) -> str:
-    what = f"Busiest of the answer: {of['what']}; its" if "what" in of else "The answer's"
-    return f"{what} workers' time{' while nothing fails' * ('alive' in of)}: {of['time']}."
+    what = f"Busiest in the answer: {of['what']}; worker" if "what" in of else "Worker"
+    return f"{what} time{' while nothing fails' * ('alive' in of)}: {of['time']}."
 
 
 def _cells_run(of: Values) -> str:
     left = f"; no other can be {_LOWER.get(of['objective'], 'lower')}" if "left" in of else ""
-    return f"{of['count']} of {of['of']} cells run, {of['runs']} runs{left}."
+    return f"{of['count']} of {of['of']} configurations tried, {of['runs']} runs{left}."
 
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
 NOTES: Final[dict[str, Line]] = {
     **notes_of_variables.NOTES,
     "deadlock": "{who} deadlocked at {when}{often}; not ranked.",
-    "memory": "{who}: {needs} needed, {has} per {where}; not ranked, timed as if it fitted.",
+    "memory": "{who}: {needs} needed, {has} per {where}; timed anyway, but not ranked.",
     "memory-kept": "Everything fits into memory; {who} needs most, {needs} per device.",
-    "model-lost": "{who}: nobody holds the model at the end, so there is no final loss.",
+    "model-lost": "{who}: no copy of the model is left at the end, so there is no final loss.",
     "diverged": (
-        "{who}: the loss is not finite in {count} of {of} runs; lower its learning rate, {rate}."
+        "{who}: the loss is not finite in {count} of {of} runs; lower the learning rate, {rate}."
     ),
-    "grew": "{who}: the loss grew from {first} to {last}; lower its learning rate, {rate}.",
+    "grew": "{who}: the loss grew from {first} to {last}; lower the learning rate, {rate}.",
     "shared-rate": (
-        "Losses are not ranked: one learning rate for updates of {low} to {high} gradients; "
-        "varsim tune FILE."
+        "Losses are not ranked: updates of {low} to {high} gradients share a learning rate; "
+        "try varsim tune FILE."
     ),
-    "unequal-work": "{many} saw {times} times the examples of {few}; for equal work {set}.",
+    "unequal-work": "{many} saw {times} times as many examples as {few}; for equal work {set}.",
     "short-run": "Short runs: {count} gradients per worker with {who}; rates may be far off{more}.",
-    "undecided-interval": "{who}: {target} is undecided; more replications may tell.",
+    "undecided-interval": "{who}: {target} is undecided; try more replications.",
     "undecided-once": "{who}: {target} is undecided from one run: --set replications=5.",
     "undecided-short": "{who}: {target} is undecided: the runs are too short.",
-    "undecided-ended": "{who}: {target} is undecided: the runs end before it.",
+    "undecided-ended": "{who}: {target} is undecided: the runs end too early.",
     "some-reach": "{who}: loss {target} was reached in {count} of {of} replications.",
     "interval": "± 95 % interval over {count} replications; left out below 1 %.",
     "exact": "Exact: nothing here is random, so one run of each.",
     "exact-times": "Times are exact; losses are from one replication.",
     "one-run": "One replication, so no intervals: --set replications=5.",
     "pushed-late": "Pushes take {share} of the time of {who}; overlap: true (MXNet) hides some.",
-    "recorded-order": "{who}: recorded times meet in queues, so rates are good to 0.4 %.",
+    "recorded-order": "{who}: rates are accurate to 0.4 %; nanoseconds decide who queues first.",
     "lockstep": (
-        "Every step takes exactly {mean}, so workers of {who} queue in lockstep; real ones vary."
+        "Every step takes exactly {mean}, so workers of {who} queue in lockstep; real steps vary."
     ),
-    "guess": "The step time, {mean}, is a guess: {low} to {high} times that speed where measured.",
+    "guess": "The step time, {mean}, is a guess; measured jobs ran {low} to {high} times as fast.",
     "guess-measured": "The step time, {mean}, is a guess from another workload.",
     "contradicted": "{reason}",
     "presets": "Nothing was measured on this cluster; published jobs are off by {errors}.",
@@ -336,83 +338,81 @@ NOTES: Final[dict[str, Line]] = {
     "overlap": "With overlap: true, as in DDP, {who} is {times} times as fast.",
     "stopped": "Runs ended for different reasons: {reasons}.",
     "events": "Events: {events}.",
-    "by-luck": "{who}: met the targets at first by luck, and not with fresh seeds.",
+    "by-luck": "{who}: met the targets at first, but not with fresh seeds.",
     "short-cells": _short_cells,
-    "undecided-cells": "{count} cells are too close to a target even after {most} replications.",
-    "failed-cells": "{count} cells failed, such as {where}: {why}",
+    "undecided-cells": "Too close to a target after {most} replications: {count} configurations.",
+    "failed-cells": "Failed configurations: {count}, such as {where}: {why}",
     "memory-cells": (
-        "Not run, as memory is too small: {who}; the first needs {needs}, a {where} has {has}."
+        "Not run, too little memory: {who}; the first needs {needs}, a {where} has {has}."
     ),
-    "memory-marked": "{who}: {needs} needed, {has} per {where}; timed as if it fitted.",
+    "memory-marked": "{who}: {needs} needed, {has} per {where}; timed anyway.",
     "other-speed": _other_speed,
-    "close-cells": "Too close to call: {count} others meet the targets, too; this mean is lowest.",
+    "close-cells": "Too close to call: {count} others qualify; the answer has the lowest mean.",
     "unpriced": "No price is given for {what}: the answer uses {has} at no cost ({remedy}).",
     "file-rates": (
-        "Times to loss {target} are at the learning rates of the file: {rates}; varsim tune has "
+        "Times to loss {target} are at the learning rates in the file: {rates}; varsim tune finds "
         "better ones."
     ),
     "rates-fail": "{who} fails at every rate that was tried: {why}",
     "rates-in-vain": (
-        "{who} reaches loss {target} at none of {count} rates; its lowest final loss is {low}: "
-        "{set} if it still falls."
+        "{who} reaches loss {target} at none of {count} rates; the lowest final loss is {low}. "
+        "If the loss is still falling: {set}."
     ),
-    "edge-rate": "{who}: {rate} is at the edge of the rates that were tried; next --rates {rates}.",
-    "unread": "{who}: a loss is that of the mean of all copies; nobody need have read it then.",
+    "edge-rate": "{who}: {rate} is at the edge of the rates tried; next try --rates {rates}.",
+    "unread": "{who}: loss is measured on the mean of all copies, even if nothing read it then.",
     "fresh-seeds": "± 95 % interval over {count} runs with fresh seeds (seed {seed}).",
-    "as-good": "As good: rates that are not told from the best.",
+    "as-good": "As good: rates that tie with the best.",
     "margin": _margin,
     "step-times": "{source}: {workers} workers, {steps} steps, mean {mean}.",
-    "times-left-out": "Left out: {count} times of steps that not all workers have.",
-    "few-steps": "Only {count} steps: too few to say what is usual.",
+    "times-left-out": "Left out: {count} times of steps that some workers do not have.",
+    "few-steps": "Only {count} steps: too few to be representative.",
     "slow-alike": (
-        "Workers are slow {how}: drawn apart, a step would take {times} times the mean; replay "
+        "Workers are slow {how}; if independent, a step would take {times} times the mean: replay "
         "whole steps."
     ),
-    "slowdown-alone": "Slowdown alone: mean step over mean time, were all others at the mean.",
-    "two-backups": "Waiting for all but two workers saves {saved}: {gain} more steps a second.",
-    "spread": "Coefficient of variation: {within} within a step, {all} of all.",
+    "slowdown-alone": "Slowdown alone: mean step over mean time, if all others ran at the mean.",
+    "two-backups": "Waiting for all but two workers saves {saved}: {gain} more steps/s.",
+    "spread": "Coefficient of variation: {within} within a step, {all} overall.",
     "autocorrelation": "Autocorrelation of a worker's steps, by lag: {lags}.",
-    "sampled": "{share} of the times equal the one before: that looks like samples.",
+    "sampled": "{share} of the times equal the previous one, so they look sampled.",
     "recorded": "{said}",
     "busiest": _busiest,
     "cells-run": _cells_run,
-    "cells-chosen": (
-        "{count} cells run, chosen from {of} combinations, {runs} runs: a better one may exist."
-    ),
+    "cells-chosen": "{count} configurations tried of {of}, {runs} runs; a better one may exist.",
     "horizon-short": "{who}: the horizon, {horizon}, is shorter than one {what} ({lasts}).",
     "hopeless": _hopeless,
     "never-saved": "{who}: no checkpoint was completed; one is due after {due} of work.",
     "optimal-interval": "The optimal checkpoint interval is {best}.",
     "approximate-life": (
-        "The life of {who} is approximate: its steps are drawn from {count} simulated."
+        "Goodput is approximate for {who}: steps are drawn from {count} simulated ones."
     ),
     "share-rows": "{count} {domain}s share {rows} rows of recorded times: some fail together.",
     "fail-together": "All {count} {domain}s fail at the same instants: their times are all alike.",
     "new-at-first": "New {domain}s fail {times} times as often in the first {lasts} as on average.",
     "late-failures": "{late} of {known} recorded failures come after the horizon, {horizon}.",
     "long-repair": "The repair of a {domain}, {repair}, ends after the horizon, {horizon}.",
-    "explain-deadlock": "{who} deadlocked: varsim run FILE says where.",
+    "explain-deadlock": "{who} deadlocked: varsim run FILE shows where.",
     "no-update": "{who} made no update before its run was stopped.",
-    "shares": "A cause's share is how much less a step takes without it and those to its left.",
-    "iteration": "Steps of {who} are iterations: as many updates as there are workers.",
+    "shares": "A cause's share: the step time saved by removing it after those to its left.",
+    "iteration": "For {who}, a step is as many updates as there are workers.",
     "beginning": _beginning,
-    "slower-alike": "Slower with {changes}: {who}, as equal workers want a link all at once.",
+    "slower-alike": "Slower with {changes}: {who}, as identical workers hit a link all at once.",
     "failed-rows": _failed_rows,
     "memory-rows": "{count} of {of} rows do not fit into memory ({who}); not ranked.",
     "unjudged": "A sweep does not judge targets ({targets}): varsim run or varsim plan does.",
     "no-step": "{count} of {of} rows have no step within the horizon ({who}): no goodput.",
     "short-rows": _short_rows,
     "wide": "{count} of {of} rows are wider than ± {precision} after {most} replications.",
-    "stopped-when-precise": "Replications ended once precise: intervals hold in 90 % or more.",
+    "stopped-when-precise": "Replications stopped once precise: intervals hold in 90 % or more.",
     "exact-rows": "{count} of {of} rows are exact: nothing in them is random.",
     "interval-rows": _interval_rows,
     "no-effect": "No effect on examples/s: {what}.",
     "few-in-common": (
-        "Too close by the {few} replications that both have: --replications {many} for all."
+        "Too close to call on the {few} replications that both have: try --replications {many}."
     ),
-    "marks": "* best of its column; = not told from the best.",
+    "marks": "* best in the column; = tied with the best.",
     **notes_of_check.NOTES,
-    "hosts-missing": "Losses are those of a job that has all its hosts.",
+    "hosts-missing": "Losses ignore missing hosts.",
 }
 
 

@@ -5,11 +5,13 @@ from typing import Final
 from varsim.report.notes_of_variables import Line, Values
 
 _ONE: Final = {"strategies": "strategy"}
+_WORDS: Final = {"cells": "configurations"}
 
 
 def _many(of: Values, what: str) -> str:
     """How many of what: `1 strategy`, `4 workers`."""
-    return f"{of[what]} {_ONE.get(what, what[:-1]) if of[what] == '1' else what}"
+    word = _WORDS.get(what, what)
+    return f"{of[what]} {_ONE.get(word, word[:-1]) if of[what] == '1' else word}"
 
 
 SENTENCES: Final[dict[str, Line]] = {
@@ -29,23 +31,23 @@ SENTENCES: Final[dict[str, Line]] = {
     ),
     "valid-plan": lambda of: (
         f"{of['name']} is valid: {_many(of, 'cells')} ({of['different']} different), {of['low']} "
-        f"to {of['high']} runs of each; the first compute at most {of['gradients']} gradients."
+        f"to {of['high']} runs of each; the first runs compute at most {of['gradients']} gradients."
     ),
     "valid-search": (
-        "{name} is valid: {cells} of {of} cells are tried, {low} to {high} runs of each; the first "
-        "compute at most {gradients} gradients."
+        "{name} is valid: {cells} of {of} configurations are tried, {low} to {high} runs of each; "
+        "the first runs compute at most {gradients} gradients."
     ),
     "asked": lambda of: (
-        f"It minimizes {of['objective']}{' with ' * ('targets' in of)}{of.get('targets', '')}, "
-        f"over {of['who']}."
+        f"The plan minimizes {of['objective']}{' with ' * ('targets' in of)}"
+        f"{of.get('targets', '')}, over {of['who']}."
     ),
 }
 
 NOTES: Final[dict[str, str]] = {
-    "not-begun": ("{who}: too large to begin here; try a short run (stop.global_steps)."),
-    "few-updates": "{who}: too few updates are seen here to compare, {count} at most.",
-    "meet-later": "{who}: replicas meet after {steps} steps, later than what is seen here.",
-    "beyond": "What happens every {steps} steps lies beyond the steps seen here.",
+    "not-begun": "{who}: too large for a check; try a short run (stop.global_steps).",
+    "few-updates": "{who}: a check makes too few updates to compare, at most {count}.",
+    "meet-later": "{who}: replicas first meet after {steps} steps, more than a check simulates.",
+    "beyond": "What happens every {steps} steps is beyond what a check simulates.",
     "shared-device": "With sigma {sigma}, as on shared devices, {who} is {share} slower.",
     "optimizer-time": (
         "With cluster.optimizer_time {time}, the least an update takes, {who} is {share} slower."
@@ -54,9 +56,9 @@ NOTES: Final[dict[str, str]] = {
     "memory-sizes": "The device comes with {sizes}: memory.device says which it has.",
     "failing": "Each {domain} fails every {every} on average.",
     "equal-examples": (
-        "Runs end after equal examples, {examples}: what {updates} of {who} take "
+        "All runs end after {examples} examples, as many as {updates} of {who} take "
         "(stop.equal_examples)."
     ),
     "would-fail": "{count} of {of} cases would fail: {who}: {why}.",
-    "asks": "More than {gradients} gradients: varsim {command} asks for --yes.",
+    "asks": "More than {gradients} gradients: varsim {command} needs --yes.",
 }

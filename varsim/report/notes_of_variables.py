@@ -35,7 +35,7 @@ def _told_steps(of: Values) -> str:
     one = steps == "1"
     who = f"The first of {every} steps" if one else f"The first {steps} of {every} steps"
     if steps == every:
-        who = "Its one step" if one else f"All {every} steps"
+        who = "The one step" if one else f"All {every} steps"
     more = "" if steps == every else f"; --steps {every} shows all"
     return f"{who} take{'s' * one} {of['took']}{more}."
 
@@ -54,17 +54,17 @@ NOTES: Final[dict[str, Line]] = {
     "first-values": "Values are those of the first replication.",
     "others-cross": "{first} is faster than {second} below {where} outside reads per write.",
     "some-cross": (
-        "{first} and {second} change places at {where} outside reads per write in only {count} of "
+        "{first} and {second} swap places at {where} outside reads per write in only {count} of "
         "{of} replications."
     ),
-    "between-ratios": "Between ratios that were run, times are taken to lie on a straight line.",
+    "between-ratios": "Between the ratios that were run, times are interpolated linearly.",
     "odd-replica": (
         "hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does with an odd "
         "number."
     ),
-    "by-rank": "3 | 1 | 2: a value of each replica, by its number; replica 0 is on worker 0.",
+    "by-rank": "3 | 1 | 2: one value per replica, in order; replica 0 is on worker 0.",
     "who-is-outside": "Outside: the program that drives the replicas, on the machine of worker 0.",
     "first-replication": "This is the first of {of} replications.",
-    "array-means": "[mean 2]: an array, by the mean of all its elements.",
+    "array-means": "[mean 2]: the mean of all elements of an array.",
     "equal-elements": "One number for an array: all its elements are equal.",
 }

@@ -14,9 +14,9 @@ _ABOUT: Final = {
     "crossover": "Means over the replications, bands their 95 % intervals; a ring: two modes take "
     "the same time.",
     "lines": "Means over the replications, bands their 95 % intervals; rings their best.",
-    "points": "A click on a point opens its row.",
+    "points": "Click a point to open its row.",
 }
-_FRONT: Final = " The line joins those that do more than all that cost less."
+_FRONT: Final = " The line joins the points that beat everything cheaper."
 _FLAGS: Final = ("front", "hollow", "ring")  # of points
 _NO_AXES: Final = (*_FLAGS, "x", "mean", "text")  # columns of points
 

@@ -90,7 +90,7 @@ def report_of(result: Any) -> Report:
             from varsim.report.products import story
 
             return story.report(result)
-    raise TypeError(f"nothing is told of {type(result).__name__}")
+    raise TypeError(f"no report for a {type(result).__name__}")
 
 
 def tell(result: object) -> Told:

@@ -28,7 +28,7 @@ _SCALES: Final = {
 }
 SHARES: Final = {
     "compute": "computing",
-    "vain": "in vain",
+    "vain": "wasted",
     "wait": "waiting",
     "network": "network",
     "down": "down",

@@ -36,7 +36,7 @@ class MemoryLimits(Model):
     activations: Bytes | None = Field(None, gt=0)
     """What the activations of a batch take on a device (default: not counted)."""
     exceeded: Literal["refuse", "mark"] = "refuse"
-    """Whether a strategy that does not fit is refused, or simulated as if it did, and marked."""
+    """Whether a strategy that does not fit is refused, or simulated anyway and marked."""
 
     def sizes(self, cluster: Cluster) -> tuple[float, ...]:
         """Bytes that a device may have: one if that is known, none if nothing is."""
@@ -96,7 +96,7 @@ class Setting(NamedTuple):
         return (
             f"{self.strategy.label!r} does not fit into the {format_bytes(misfit.has)} of a "
             f"{misfit.where}: it needs {format_bytes(misfit.needs)}{before}{would} "
-            "(memory.exceeded: mark simulates it as if it did)"
+            "(to simulate it anyway: memory.exceeded: mark)"
         )
 
     def _on_device(self, misfit: Misfit) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Targets(Grown):
     def check(self, stop_loss: float | None, *, may_fail: bool) -> None:
         """Raise ValueError for a time to no loss, and for goodput where nothing fails."""
         if self.goodput is not None and not may_fail:
-            raise ValueError("targets.goodput needs failures: it is what they leave")
+            raise ValueError("targets.goodput needs failures: without them no work is lost")
         if self.time_to_target is not None and self.loss is None and stop_loss is None:
             raise ValueError("targets.time_to_target needs targets.loss (for example loss: 0.4)")
 

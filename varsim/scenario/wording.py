@@ -288,7 +288,7 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     missing = [key for key, needed in law.items() if needed and key not in present]
     # What a complete law of compute has too much may be a key of the cluster, indented too far.
     if law and (meant is None or meant in present) and (missing or "compute" not in place.path):
-        text += f"; this law is given by {listed(list(law))}"
+        text += f"; this distribution is given by {listed(list(law))}"
         return Fault.at(place.mark, text), missing[0] if missing else None
     if name == "<<":
         text += "; mappings cannot be merged: write the keys out"

@@ -357,7 +357,7 @@ class Strategy(Grown, ABC):
             if "on_death" in type(self).model_fields:
                 can.append("write on_death: continue_with_fewer, to go on with those who are left")
             if not self.against_rollback:
-                can.append("give failures.horizon, to follow its life from restart to restart")
+                can.append("give failures.horizon, to follow the job from restart to restart")
             raise ValueError(
                 f"failures without a horizon strike inside the run, and {self.label!r} does not go "
                 f"on when workers die: {', or '.join(can) or 'leave it out'}"

@@ -40,7 +40,7 @@ class KAsync(AsynchronousStrategy):
     """
 
     called: ClassVar[str] = "K-async SGD"
-    about: ClassVar[str] = "updates of K workers' gradients; only these K wait, nobody is stopped"
+    about: ClassVar[str] = "updates of K workers' gradients; only these K wait, none is stopped"
     others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
     kind: Literal["k_async"] = "k_async"
@@ -99,7 +99,7 @@ class KBatchAsync(AsynchronousStrategy):
     """
 
     called: ClassVar[str] = "K-batch-async SGD"
-    about: ClassVar[str] = "updates of K gradients, whoever they come from; nobody waits"
+    about: ClassVar[str] = "updates of K gradients from any workers; no worker waits"
     others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
     kind: Literal["k_batch_async"] = "k_batch_async"

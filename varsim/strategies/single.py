@@ -18,7 +18,7 @@ class Single(Strategy):
     """
 
     called: ClassVar[str] = "one worker"
-    about: ClassVar[str] = "one worker alone, no communication: the yardstick"
+    about: ClassVar[str] = "one worker alone, no communication: the baseline"
     also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")
 
     kind: Literal["single"] = "single"

@@ -37,7 +37,9 @@ class StaleSynchronous(AsynchronousStrategy):
     """
 
     called: ClassVar[str] = "bounded staleness"
-    about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
+    about: ClassVar[str] = (
+        "asynchronous, but no worker is ahead of the slowest by more than a bound"
+    )
     also_known_as: ClassVar[tuple[str, ...]] = (
         "stale_synchronous",
         "stale_synchronous_parallel",

@@ -212,7 +212,9 @@ class Lognormal(Grown, Distribution):
         if (self.sigma is None) == (self.median is None):
             raise ValueError("give either sigma or median: each says how far times are spread")
         if self.median is not None and self.median >= self.mean:
-            raise ValueError("median must be below the mean, as it is of every lognormal law")
+            raise ValueError(
+                "median must be below the mean, as it is in every lognormal distribution"
+            )
         return self
 
     def draw(self, generator: np.random.Generator) -> Floats:
@@ -319,7 +321,9 @@ class Gumbel(Distribution):
     With `location` at 4 times `scale` or more, P(time < 0) is below 2e-24.
     """
 
-    about: ClassVar[str] = "Gumbel, the law of largest values; location at least 4 times scale"
+    about: ClassVar[str] = (
+        "Gumbel, the distribution of largest values; location at least 4 times scale"
+    )
 
     kind: Literal["gumbel"] = "gumbel"
     location: PositiveSeconds

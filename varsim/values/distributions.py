@@ -52,7 +52,9 @@ __all__ = [
 def check_alone(law: "Distribution") -> "Distribution":
     """Raise ValueError where a law of several workers stands where there are none."""
     if isinstance(law, Correlated):
-        raise ValueError("kind correlated has no use here: it is a law of workers' compute times")
+        raise ValueError(
+            "kind correlated has no use here: it is a distribution of workers' compute times"
+        )
     return law
 
 
@@ -70,7 +72,7 @@ class Component(Model):
 class Mixture(Distribution):
     """Mixture distribution: each step follows a component drawn with probability weight / sum."""
 
-    about: ClassVar[str] = "each step from one of several laws, by weight"
+    about: ClassVar[str] = "each step from one of several distributions, by weight"
 
     kind: Literal["mixture"] = "mixture"
     components: tuple[Component, ...] = Field(min_length=2)
@@ -141,7 +143,7 @@ class Markov(Distribution):
     average.
     """
 
-    about: ClassVar[str] = "spells of fast and of slow steps, each with its law"
+    about: ClassVar[str] = "spells of fast and of slow steps, each with a distribution"
 
     kind: Literal["markov"] = "markov"
     fast: "AnyDistribution"
@@ -199,7 +201,9 @@ class Correlated(Distribution):
     `worker` are the standard deviations of their logarithms. A step is a worker's n-th batch.
     """
 
-    about: ClassVar[str] = "a law, times factors common to a step, a node or a worker's steps"
+    about: ClassVar[str] = (
+        "a distribution, times factors common to a step, a node or a worker's steps"
+    )
 
     kind: Literal["correlated"] = "correlated"
     law: "AnyDistribution"

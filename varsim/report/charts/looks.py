@@ -135,7 +135,7 @@ class Part(NamedTuple):
 # First those of the time of workers, then what the time of a step is lost to (see `explain`).
 PARTS: Final = {
     "compute": Part(*PHASES["compute"], "", "computing"),
-    "vain": Part(*VAIN, "xx", "computing in vain"),
+    "vain": Part(*VAIN, "xx", "wasted computing"),
     "wait": Part(*PHASES["token"], "---", "waiting for others"),
     "network": Part(*PHASES["write"], "///", "network"),
     "down": Part(*PHASES["down"], "//||", "not running"),

@@ -188,15 +188,15 @@ def replaced(directory: Path, kinds: Sequence[Kind], asked: Asked) -> str:
         if facts is None:
             continue
         if not facts:
-            return f"{NAMES[kind]} in {directory}, which was damaged, is replaced"
+            return f"replacing {NAMES[kind]} in {directory}, which was damaged"
         name, provenance = facts.get("name"), facts.get("provenance")
         if name != asked.name:
-            return f"{NAMES[kind]} of {name!r} in {directory} is replaced by that of {asked.name!r}"
+            return f"replacing {NAMES[kind]} of {name!r} in {directory} with that of {asked.name!r}"
         made = provenance if isinstance(provenance, dict) else {}
         if asked.sha256 not in (facts.get("asked_sha256"), made.get("scenario_sha256")):
             return (
-                f"{NAMES[kind]} of {name!r} in {directory}, with other settings or by another "
-                "version, is replaced"
+                f"replacing {NAMES[kind]} of {name!r} in {directory}, made with other settings or "
+                "by another version"
             )
     return ""
 

@@ -250,4 +250,6 @@ def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
         typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
     said = f"; for longer runs: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
     few = any(one.gradients < _FEW_READS * one.period for one in short if one.period > 1)
-    return f"{said}, or more: reads take time, and there were hardly any" if said and few else said
+    return (
+        f"{said}, or more: the run has hardly any reads, which take time" if said and few else said
+    )

@@ -40,8 +40,8 @@ FILES: Final = {
     SCENARIO: "the answer as a scenario",
     "plan.md": "what was printed",
     "plan.json": "the same and more, as data",
-    "cells.csv": "every cell that was run: its place, objective, cost, examples/s, and what is "
-    "certain of each target",
+    "cells.csv": "every configuration run: settings, objective, cost, examples/s, and by how "
+    "much each target is met with 95 % confidence",
     "runs.jsonl": "every run, kept as it ended, a line each",
 }
 
@@ -181,7 +181,7 @@ def _front(plan: "Plan") -> Iterator[Table]:
 def _every(plan: "Plan") -> Table:
     """Every cell that was run, cheapest first."""
     cells = trade(plan.found).every[:MOST_CELLS]
-    return table(plan, cells, [verdict_of(plan.found, one) for one in cells], "all cells")
+    return table(plan, cells, [verdict_of(plan.found, one) for one in cells], "all configurations")
 
 
 def _trade(plan: "Plan", every: Table) -> Chart | None:

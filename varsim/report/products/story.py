@@ -196,19 +196,16 @@ def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> It
     whole = any(one.bits for one in some)
     if look.home == "none":
         yield (
-            f"One copy of {names} is on ps {look.server}. All write and read it over the network, "
-            "and nobody waits for anybody else: a write counts when it arrives, a read sees what "
-            "had arrived when it began; at the same moment replicas are served by number."
+            f"One copy of {names} is on ps {look.server}. Replicas write and read it over the "
+            "network without waiting for each other: a write counts when it arrives, a read sees "
+            "the writes that arrived before it began; ties go to the lower replica number."
         )
         if look.aggregation != "none" and look.replicas > 1:
             yield "Nothing is aggregated: the write of every replica counts in full."
     elif look.replicas == 1:
         yield f"There is one replica, and one copy of {names}: nothing has to be sent."
     elif look.home == "on_read":
-        yield (
-            f"Every replica has its own copy of {names}, which it alone writes and reads; it waits "
-            "for nobody."
-        )
+        yield (f"Every replica writes and reads its own copy of {names} and never waits.")
         if look.aggregation == "only_first_replica":
             yield "From outside, only the copy of replica 0 counts."
         elif {"read", "save"} & kinds:
@@ -218,20 +215,20 @@ def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> It
             )
         if "restore" in kinds and look.aggregation == "sum":
             cut = ", cut to a whole number" if whole else ""
-            yield f"What is restored is divided by the number of replicas, {look.replicas}{cut}."
+            yield f"A restored value is divided by the number of replicas, {look.replicas}{cut}."
     elif not look.merged:
         yield (
-            f"Every replica has a copy of {names}. As nothing is to be aggregated, it writes only "
-            "that, and the copies drift apart; from outside, the one of replica 0 counts."
+            f"Every replica has a copy of {names}. Unaggregated, each replica writes only its "
+            "own, and the copies drift apart; from outside, only the copy of replica 0 counts."
         )
     else:
-        what = f"the {look.aggregation} of what they hand over"
+        what = f"the {look.aggregation} of the values handed over"
         if look.aggregation == "only_first_replica":
-            what = "what replica 0 hands over"
+            what = "the value of replica 0"
         yield (
             f"Every replica has a copy of {names}. At a write all wait for each other, and every "
-            f"copy is written with {what}{_how(some, rows)}. So the copies stay equal; a read "
-            "takes the one on its own machine, and sends nothing."
+            f"copy is written with {what}{_how(some, rows)}. So the copies stay equal; a read is "
+            "local and sends nothing."
         )
         if look.left_out:
             yield (

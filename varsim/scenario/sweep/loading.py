@@ -52,7 +52,7 @@ _FIXED: Final = {
     "kind": "it says what kind of scenario this is",
 }
 _KEPT: Final = (
-    "is not varied: its times are kept with the sweep; vary the whole law, "
+    "is not varied: its times are kept with the sweep; vary the whole distribution, "
     "[{kind: trace, file: a.csv}, {kind: trace, file: b.csv}]"
 )
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")

@@ -117,7 +117,9 @@ def _none_fits(question: Question, cells: Sequence[Cell]) -> Fault:
 
     closest = min(cells, key=excess)
     why = closest.point.scenario.refusal(closest.strategy)
-    return Fault(Source(question.name), 0, 0, f"no cell of the space fits into memory: {why}")
+    return Fault(
+        Source(question.name), 0, 0, f"no configuration of the space fits into memory: {why}"
+    )
 
 
 def answer_scenario(name: str, best: Standing) -> Scenario:

@@ -189,13 +189,13 @@ def _can_overlap(strategy: Strategy) -> bool:
 
 # First what can be bought or configured away, outermost first; what is left in the end is compute.
 LEVERS: Final = (
-    Lever("deaths", "nobody dies", "deaths and restarts", _no_deaths),
+    Lever("deaths", "no deaths", "deaths and restarts", _no_deaths),
     Lever("server", "free servers", "servers", _free_server),
     Lever("overheads", "no software overheads", "software overheads", _no_overheads),
-    Lever("uplinks", "uplinks that hold nobody up", "uplinks of racks", _infinite_uplinks),
+    Lever("uplinks", "unlimited rack uplinks", "uplinks of racks", _infinite_uplinks),
     Lever("slow_links", "no slow links", "slow links", _no_slow_links),
     Lever("bandwidth", "infinite bandwidth everywhere", "bandwidth", _infinite_bandwidth),
-    Lever("links", "infinite but at servers' ports", "", _infinite_but_for_ports, has_part=False),
+    Lever("links", "infinite except at servers", "", _infinite_but_for_ports, has_part=False),
     Lever("latency", "no latency", "latency", _no_latency),
     Lever("overlap", "overlap: true", "", overlapped, has_part=False),
     Lever("stragglers", "no stragglers", "stragglers", _no_stragglers),

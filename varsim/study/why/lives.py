@@ -113,7 +113,7 @@ def _changes(
         blocking = checkpoint.mode == "blocking" and failures.strike != "while_computing"
         if blocking and checkpoint.write != 0:
             beside = checkpoint.model_copy(update={"mode": "asynchronous"})
-            said = "writes beside the work, at no cost"
+            said = "checkpoints in the background, at no cost"
             if beside.every == "optimal":  # what costs nothing is done all the time
                 beside = beside.model_copy(update={"every": beside.lasts})
                 said += " and without a pause"
