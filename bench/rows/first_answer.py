@@ -15,6 +15,10 @@ ROOT = Path(__file__).parents[2]
 BEFORE = "9ec9342"
 NOT_THERE = "that commit is not in this copy of the repository"
 IMPORTS = "import numpy, simpy, typer, pydantic"
+# Much of them is loaded only when it is used, as every run does; pictures need matplotlib, too.
+USED = f"{IMPORTS}, jinja2, ruamel.yaml; numpy.random; pydantic.create_model('A', x=(int, 0))()"
+CANVAS = f"{USED}; import matplotlib.figure, matplotlib.backends.backend_agg"
+TURNS = 7
 
 
 def rows(long: bool) -> Iterator[Row]:
@@ -29,14 +33,18 @@ def rows(long: bool) -> Iterator[Row]:
 
         tasks = {
             "imports": command("-c", IMPORTS, folder=work),
+            "used": command("-c", USED, folder=work),
+            "canvas": command("-c", CANVAS, folder=work),
             "version": varsim("--version"),
             "check": varsim("check tiny.yaml"),
             "no plots": varsim("run tiny.yaml --no-plots --out a"),
             "report": varsim("run tiny.yaml --out a"),
         }
-        turns = in_turn(tasks, 3, children)
+        turns = in_turn(tasks, TURNS, children)
         yield ratio(turns, "a tiny run, --no-plots", "no plots", 2.5)
         yield ratio(turns, "a tiny run with its report and 5 pictures", "report", 4.5)
+        yield ratio(turns, "the libraries a run uses, without varsim", "used", None)
+        yield ratio(turns, "the same with those for pictures", "canvas", None)
         yield ratio(turns, "varsim check", "check", None)
         yield ratio(turns, "varsim --version", "version", None)
         name = f"the quickstart / that of commit {BEFORE}"
