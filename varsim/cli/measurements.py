@@ -167,10 +167,10 @@ def _fit(
 
     beside = None if out is None else out.with_suffix(".csv")
     measured_too = {file.resolve() for file in files}
+    _refuse_measured(out, measured_too)
     if out is not None and out == beside:
         refuse(f"what is written is YAML: not {out}, but {out.with_suffix('.yaml')}")
     try:
-        _refuse_measured(out, measured_too)
         measured = read_files(files, asked, _said(quiet))
         found = fragment(measured, size, None if beside is None else beside.name, per_node)
     except UnreadableError as error:
