@@ -96,7 +96,7 @@ def test_the_files_of_a_sweep(file: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert set(told["columns"]) == set(table.columns) == set(told["rows"][0])
     assert [row["examples_per_s"] for row in told["rows"]] == table.examples_per_s.tolist()
     assert told["headline"][0]["text"] in printed
-    assert {"throughput.png", "wasted.svg", "heat.png", "scaling.svg"} <= {
+    assert {"throughput.png", "wasted.png", "heat.png", "scaling.png"} <= {
         path.name for path in out.iterdir()
     }
     again = varsim("sweep", out / "sweep.yaml", "--out", tmp_path / "again", "--quiet")
