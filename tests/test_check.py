@@ -14,7 +14,7 @@ from tests.building import scenario
 from tests.reports import cells
 from tests.seams import app as cli
 from varsim import Result as Finding
-from varsim import Scenario, load_scenario
+from varsim import Scenario, load, load_scenario
 from varsim.report.told import Number, Report
 from varsim.study import simulation
 from varsim.study.amount import gradients
@@ -312,3 +312,10 @@ class TestCommand:
         wanted = computed * int(runs) / (3 if block != PLAN else 1)
         assert wanted <= int(count.replace(",", "")) < 200 * wanted
         assert check(file).stdout == done.stdout
+
+
+def test_replications_are_those_of_a_run_where_only_lives_are_random() -> None:
+    """The steps are exact there, and made once; failures are drawn in each replication."""
+    for name, count in (("one_failure_a_day", 5), ("slow_worker", 1)):
+        (valid, *_) = load(SCENARIOS / f"{name}.yaml").check().report.headline
+        assert valid.values["replications"] == count

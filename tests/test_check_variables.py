@@ -1,11 +1,16 @@
 """`check` of variables: what a step takes and sends."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.programs import MODES, add, read, scenario, trace, variable
 from tests.reports import cells
+from varsim import VariablesScenario, load_scenario
 from varsim.study.experiment import Checked, Program
 from varsim.study.program.beginning import begin_program
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
 
 class TestTheBeginning:
@@ -44,7 +49,7 @@ class TestTheBeginning:
         )
         report = Program(made).check().report
         assert cells(report, "step_s") == ("-",)
-        assert [note.code for note in report.notes] == ["not-begun"]
+        assert [note.code for note in report.notes] == ["step-not-begun"]
 
 
 def test_its_size_is_told_in_a_sentence() -> None:
@@ -54,3 +59,17 @@ def test_its_size_is_told_in_a_sentence() -> None:
         "variables": 1,
         "modes": 3,
     }
+
+
+def test_what_cheap_modes_leave_goes_to_the_others() -> None:
+    """A ring of 8 replicas takes 16 messages a write, 5 times what none and on_read take."""
+    made = scenario((add(1.0, times=70),), cluster={"workers": 8}, modes=("on_write", "none"))
+    assert [one.steps for one in begin_program(made)] == [1, 1]
+    assert {one.mode for one in begin_program(made)} == {"on_write", "none"}
+
+
+def test_values_that_a_ring_cuts_are_worked_out_once() -> None:
+    made = load_scenario(SCENARIOS / "read_or_write.yaml")
+    assert isinstance(made, VariablesScenario)
+    assert [one.steps for one in begin_program(made)] == [1, 1, 1]
+    assert Program(made).check().report.notes == ()

@@ -35,6 +35,10 @@ PLAN = (
     "targets: {throughput: 1 examples/s}\n"
     "plan: {minimize: workers, space: {cluster.workers: [3, 4]}}\n"
 )
+LIVES = """\
+failures: {of: [{domain: worker, mtbf: 30 d, repair: 2 h}], horizon: 30 d}
+stop: {global_steps: 100}
+"""
 CHOSEN = ["sync_replicas"]
 
 
@@ -102,3 +106,21 @@ def test_on_the_command_line(
     assert "does not go with events" in refused.stderr
     done = CliRunner().invoke(cli.app, [command, "chief.yaml", "--strategy", "sync_replicas"])
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("command", "block"),
+    [("run", ""), ("check", ""), *((one, SWEEP) for one in ("check", "sweep"))]
+    + [(one, PLAN) for one in ("check", "plan")],
+)
+def test_one_that_is_not_there_is_told_alike_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, block: str
+) -> None:
+    """Also where the lives of jobs are made from the least steps of those that run: of none."""
+    monkeypatch.chdir(tmp_path)
+    lives = TEXT.replace("events:\n  - {at: 1 s, stop: chief}\nstop: {time: 2 s}", LIVES)
+    Path("lives.yaml").write_text(lives + block)
+    done = CliRunner().invoke(cli.app, [command, "lives.yaml", "--strategy", "gossip"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("lives.yaml: error: no strategy 'gossip' in this scenario; ")
+    assert len(done.stderr.splitlines()) == 1

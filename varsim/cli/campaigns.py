@@ -125,7 +125,7 @@ def sweep(
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
-    experiment = _experiment(asked, tuple(strategy))
+    experiment = _experiment(asked, tuple(strategy), file)
     number, of = shard or (1, 1)
     mine = experiment.distinct[number - 1 :: of]
     expected = mine * asked.first_replications
@@ -183,7 +183,7 @@ def merge(
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
-    experiment = _experiment(asked, tuple(strategy))
+    experiment = _experiment(asked, tuple(strategy), file)
     for part in parts:
         if not is_runs_file(part / STORE):
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
@@ -208,14 +208,15 @@ def merge(
     _conclude(experiment, books, file, directory, format, plots, all_rows)
 
 
-def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment":
-    """The experiment; the command ends where a strategy is asked for that is not there."""
+def _experiment(sweep: "Sweep", strategies: tuple[str, ...], file: Path) -> "SweepExperiment":
+    """The experiment; ScenarioError where a strategy is asked for that is not in the file."""
+    from varsim.scenario.fault import ScenarioError
     from varsim.study.experiment import SweepExperiment
 
     try:
         return SweepExperiment(sweep, strategies)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise ScenarioError.of_file(str(file), str(error)) from None
 
 
 def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:

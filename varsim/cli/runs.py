@@ -280,7 +280,9 @@ def loaded(
         except ValueError as error:
             if not every_kind:
                 raise
-            raise typer.BadParameter(str(error)) from None
+            from varsim.scenario.fault import ScenarioError
+
+            raise ScenarioError.of_file(str(file), str(error)) from None
     if experiment.kind == "variables":
         _refuse_strategies(experiment.scenario, list(strategies))
     return experiment

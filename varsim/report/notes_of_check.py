@@ -45,6 +45,7 @@ SENTENCES: Final[dict[str, Line]] = {
 
 NOTES: Final[dict[str, str]] = {
     "not-begun": "{who}: too large for a check; try a short run (stop.global_steps).",
+    "step-not-begun": "{who}: a step is too large for a check; varsim run FILE says what it takes.",
     "few-updates": "{who}: a check makes too few updates to compare, at most {count}.",
     "meet-later": "{who}: replicas first meet after {steps} steps, more than a check simulates.",
     "beyond": "What happens every {steps} steps is beyond what a check simulates.",

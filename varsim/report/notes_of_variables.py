@@ -11,9 +11,9 @@ Line: TypeAlias = str | Callable[[Values], str]
 def _step(how: str, of: Values) -> str:
     """Which mode has the shortest step, or several that are not told apart."""
     written = " as written" if "written" in of else ""
-    low = f"{of['low']} to " if "low" in of else ""
+    rate = of["rate"] if "rate" in of else f"{of['low']} to {of['high']}"
     lead = f"; {of['next']} takes {of['times']} times as long" if "next" in of else ""
-    return f"{how}{written}: {of.get('tied', of.get('best'))}, {low}{of['rate']} a step{lead}."
+    return f"{how}{written}: {of.get('tied', of.get('best'))}, {rate} a step{lead}."
 
 
 def _fastest_over(of: Values) -> str:

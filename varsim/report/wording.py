@@ -222,8 +222,8 @@ def headline(
     unsure = ranking.of(CLOSE, UNTOLD)
     who = tuple(named[key] for key in tied)
     if unsure:
-        least = min((values[key] for key in tied), key=lambda one: one.mean)
-        spread = {"low": least._replace(half=math.nan), "high": rate}
+        low, *_, high = sorted((values[key] for key in tied), key=lambda one: one.mean)
+        spread = {"low": low._replace(half=math.nan), "high": high._replace(half=math.nan)}
         few = any(one.said == UNTOLD for one in unsure) or (
             replications <= _FEW and any(one.lead.mean > _APART for one in unsure)
         )

@@ -74,6 +74,11 @@ class ScenarioError(Exception):
         self.left_out = left_out
         super().__init__(self.problems, left_out)
 
+    @classmethod
+    def of_file(cls, name: str, message: str) -> "ScenarioError":
+        """What is wrong with what was asked of a file, and stands nowhere in it."""
+        return cls([Fault(Source(name), 0, 0, message)])
+
     def __str__(self) -> str:
         """All problems, one after the other."""
         shown = [str(fault) for fault in self.problems[:_MOST_SHOWN]]

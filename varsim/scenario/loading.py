@@ -85,7 +85,7 @@ def load_text(
     try:
         chosen = scenario.chosen(strategies)
     except ValueError as error:
-        raise ScenarioError([Fault(Source(name), 0, 0, str(error))]) from None
+        raise ScenarioError.of_file(name, str(error)) from None
     return scenario.with_only(chosen)
 
 

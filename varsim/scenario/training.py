@@ -83,6 +83,8 @@ class Scenario(ShownAsFile):
                 # A message that begins with one of its keys points at that.
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
+        if not any(chosen):
+            return self  # whoever asked for strategies that are not there is told so
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_unused_settings(list(compress(self.strategies, chosen)))
         if self.stop.time is not None and (self.report.measure_after or 0) >= self.stop.time:

@@ -15,6 +15,7 @@ from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table
 from varsim.report.wording import names, target
 from varsim.scenario.provenance import MADE_BY
 from varsim.scenario.training import Scenario, runs_made
+from varsim.strategies.single import Single
 from varsim.study import amount
 from varsim.study.amount import MOST_COUNTED, gradients, gradients_of, hopeless
 from varsim.study.beginning import Beginning, rates
@@ -75,7 +76,7 @@ def _training(scenario: Scenario, begun: Sequence[Beginning]) -> Told:
     valid: dict[str, Value] = {
         "name": scenario.name,
         "strategies": len(scenario.strategies),
-        "replications": max(runs_made(scenario, one) for one in scenario.strategies),
+        "replications": _replications(scenario),
         "workers": scenario.cluster.workers,
         "gradients": format_count(number),
     }
@@ -87,6 +88,13 @@ def _training(scenario: Scenario, begun: Sequence[Beginning]) -> Told:
     notes += [*_failing(scenario), *cautions.equal_examples(scenario), *_asks(number, "run")]
     headline = (Note("valid", valid), _batch(scenario), _wire(scenario))
     return headline, Table(rows, tuple(columns)), tuple(notes)
+
+
+def _replications(scenario: Scenario) -> int:
+    """How many replications a run has: one where nothing is random, of steps or of lives."""
+    if scenario.failures is not None and scenario.failures.is_random:
+        return scenario.replications
+    return max(runs_made(scenario, one) for one in (*scenario.strategies, Single()))
 
 
 def _batch(scenario: Scenario) -> Note:
@@ -232,7 +240,7 @@ def _variables(scenario: "VariablesScenario", begun: "Sequence[ProgramBeginning]
     )
     notes = []
     if none := tuple(one.mode for one in begun if not one.steps):
-        notes.append(Note("not-begun", {"who": none, "count": 0}))
+        notes.append(Note("step-not-begun", {"who": none}))
     if any(one.beyond and one.steps for one in begun):
         notes.append(Note("beyond", {"steps": scenario.program.longest}))
     table = Table(tuple(one.mode for one in begun), columns, fold=False)

@@ -38,18 +38,21 @@ class ProgramBeginning(NamedTuple):
 
 def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
     """The first steps under every mode, in the first replication; what is over goes to the next."""
-    found, left, modes = [], float(WORK), list(scenario.all_modes)
-    longest = scenario.program.longest
-    for index, (mode, label) in enumerate(zip(modes, scenario.labels, strict=True)):
-        each = _messages(scenario, mode) * _acts(scenario, scenario.program, values=True)
-        room = int(left / (len(modes) - index) / each)
+    left, modes, longest = float(WORK), list(scenario.all_modes), scenario.program.longest
+    acts, values = _acts(scenario, scenario.program), _values(scenario)
+    costs = [_messages(scenario, mode) * acts + _MESSAGES * values for mode in modes]
+    found: dict[int, ProgramBeginning] = {}
+    # The cheapest first: what they leave goes to those that need it.
+    for index in sorted(range(len(modes)), key=costs.__getitem__):
+        mode, label, each = modes[index], scenario.labels[index], costs[index]
+        room = int(left / (len(modes) - len(found)) / each)
         steps = min(scenario.program.steps, max(STEPS, longest), room)
         if longest < steps < scenario.program.steps:
             steps -= steps % longest
         left -= each * steps
         measured = _measured(scenario, mode, steps) if steps else {}
-        found.append(ProgramBeginning(label, steps, steps < longest, measured))
-    return found
+        found[index] = ProgramBeginning(label, steps, steps < longest, measured)
+    return [found[index] for index in range(len(modes))]
 
 
 def events(scenario: VariablesScenario) -> float:
@@ -92,16 +95,21 @@ def _measured(scenario: VariablesScenario, mode: Mode, steps: int) -> dict[str, 
     return {name: metric.of(trace, steps) for name, metric in METRICS.items()}
 
 
-def _acts(scenario: VariablesScenario, program: Program, values: bool = False) -> float:
-    """Reads and writes in an average step; with `values`, what working them out takes besides."""
+def _acts(scenario: VariablesScenario, program: Program) -> float:
+    """Reads and writes in an average step."""
+    return sum(_often(act, program) * _actors(scenario, place) for place, act in program.actions())
+
+
+def _values(scenario: VariablesScenario) -> float:
+    """What working out the values of an average step takes, in acts: however they are cut."""
     sizes = {variable.name: size_of(variable) for variable in scenario.variables}
-    found = 0.0
-    for place, action in program.actions():
-        often = _often(action, program) * _actors(scenario, place)
-        found += often
-        if values:
-            found += often * sum(sizes.get(name, 0) for name in action.on(sizes)) / _BYTES
-    return found
+    return sum(
+        _often(action, scenario.program)
+        * _actors(scenario, place)
+        * sum(sizes.get(name, 0) for name in action.on(sizes))
+        / _BYTES
+        for place, action in scenario.program.actions()
+    )
 
 
 def _messages(scenario: VariablesScenario, mode: Mode) -> int:
