@@ -99,11 +99,13 @@ def test_a_page_runs_no_foreign_script_and_says_so_to_the_browser(
     text = (directory / page).read_text(encoding="utf-8")
     policy = text.index('http-equiv="Content-Security-Policy"')
     assert policy < text.index("<title>")
-    own = text.count("<script>")  # shared, tables; the player or the points
+    own = text.count("<script>")  # shared, sorting; the player or the chart
     assert own == (2 if page.startswith("why/") else 3)
     hashes = " ".join(["'sha256-[^' ]*'"] * own)
     assert re.match(rf".*\"default-src 'none'; script-src {hashes}; ", text[policy : policy + 250])
-    assert text.count("<script") == own + page.startswith("run/"), "these, and the player's data"
+    data = text.count('<script type="application/json"')  # of the player or the chart
+    assert data == (0 if page.startswith("why/") else 1)
+    assert text.count("<script") == own + data
     for begun in ("<img", "<svg onload", "</style><s"):
         assert begun not in text
     assert not set(UNSEEN) & set(text)
