@@ -4,22 +4,11 @@ A link carries 1 MB/s, so a byte takes 1 us; the latency is 100 us.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from tests.seams import ProgramTrace
 from varsim import VariablesScenario
-from varsim.cluster.program import run_program
-from varsim.distribute.program import Program, VariableDescription
-from varsim.distribute.program_run import (
-    CROSS_REPLICA,
-    ActionRecord,
-    ProgramRun,
-    ValueSummary,
-)
-from varsim.distribute.program_run import Mode as Mode
-from varsim.values.operation import finish
-from varsim.values.stream import stream
 
+Mode: TypeAlias = Literal["on_read", "on_write", "none"]
 MODES: tuple[Mode, ...] = ("on_read", "on_write", "none")
 WIRE = {"bandwidth": 1e6, "latency": 1e-4}
 LATENCY = 100
@@ -63,58 +52,3 @@ def scenario(
         "program": {"steps": steps, "replicas": tuple(replicas), "outside": tuple(outside)},
     }
     return VariablesScenario.model_validate({**whole, **changes})
-
-
-def trace(scenario: VariablesScenario, mode: Mode, replication: int = 0) -> ProgramTrace:
-    """One run of the program as it is written."""
-    return run_program(
-        scenario.cluster,
-        scenario.program,
-        scenario.variables,
-        mode,
-        seed=scenario.seed,
-        replication=replication,
-        algorithm=scenario.cross_device_ops,
-    )
-
-
-def without_a_clock(
-    program: Mapping[str, Any] | Program,
-    variables: Sequence[Mapping[str, Any] | VariableDescription],
-    mode: Mode,
-    replicas: int = 3,
-    servers: int = 1,
-    seed: int = 0,
-) -> ProgramRun:
-    """A program that was carried out at once."""
-    run = ProgramRun(
-        Program.model_validate(program),
-        [VariableDescription.model_validate(one) for one in variables],
-        mode,
-        replicas,
-        servers,
-        lambda replica: stream(seed, 0, "program", replica - CROSS_REPLICA),
-    )
-    finish(run.operation())
-    return run
-
-
-def number(glance: ValueSummary | None) -> float:
-    """The one number of a value that was seen."""
-    assert glance is not None
-    assert glance.shape == ()
-    return glance.first[0]
-
-
-def seen(acts: Sequence[ActionRecord], kind: str = "read") -> list[tuple[int, int, float]]:
-    """Step, replica and number of everything that was read (or saved)."""
-    return [
-        (act.step, act.replica, number(act.seen))
-        for act in acts
-        if act.kind == kind and act.seen is not None
-    ]
-
-
-def held(act: ActionRecord) -> list[float]:
-    """The number in each copy when an act ended."""
-    return [number(copy) for copy in act.copies]

@@ -2,15 +2,18 @@
 
 A test that imports `varsim`, this file and other tests alone names nothing inside, and outlives it:
 see `test_seams.py`, which counts them. So only that belongs here which any varsim would have: a
-scenario from its text and back, one run of it, its rows, the streams of its draws (for a model that
-has to draw the same), the table of strategies, and the command.
+scenario (or many: a sweep, a plan) from its text and back, one run of it, its rows, the streams of
+its draws (for a model that has to draw the same), the table of strategies, and the command.
 """
+
+from typing import Literal
 
 from varsim.cli import app as app
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.course import PaceError as PaceError
 from varsim.cluster.job import TooLongError as TooLongError
 from varsim.cluster.program import ProgramTrace as ProgramTrace
+from varsim.cluster.program import run_program
 from varsim.cluster.rows import Rows as Rows
 from varsim.cluster.topology import NETWORKS
 from varsim.cluster.trace import Attempt as Attempt
@@ -29,6 +32,9 @@ from varsim.report.told import Number as Number
 from varsim.report.told import Report as Report
 from varsim.scenario.load import file_schema as file_schema
 from varsim.scenario.loading import load_text as load_text
+from varsim.scenario.plan import question_of_text as question_of_text
+from varsim.scenario.sweep.loading import sweep_of_text as sweep_of_text
+from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.writing import dump_scenario as dump_scenario
 from varsim.strategies import STRATEGIES as STRATEGIES
 from varsim.study.experiment import Training as Training
@@ -46,6 +52,23 @@ def trained(run: Run) -> tuple[Trace, Parameters]:
     """What a run records, and the model that it ends with, variable by variable."""
     job, strategy = started(run)
     return job.run(strategy.label), job.model()
+
+
+def run_of_program(
+    scenario: VariablesScenario,
+    mode: Literal["on_read", "on_write", "none"],
+    replication: int = 0,
+) -> ProgramTrace:
+    """One run of a program on variables, as it is written."""
+    return run_program(
+        scenario.cluster,
+        scenario.program,
+        scenario.variables,
+        mode,
+        seed=scenario.seed,
+        replication=replication,
+        algorithm=scenario.cross_device_ops,
+    )
 
 
 def ready(run: Run) -> object:

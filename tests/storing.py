@@ -1,10 +1,11 @@
-"""Runs of a sweep as they are kept: what uses this names no internals."""
+"""What is kept in directories, runs and files by kind: what uses this names no internals."""
 
+from varsim.report.files.directory import FILES as FILES
 from varsim.study.sweep.case import Finished
 from varsim.study.sweep.store import STORE as FILE
 from varsim.study.sweep.store import Store as Store
 
-__all__ = ["FILE", "Store", "a_run"]
+__all__ = ["FILE", "FILES", "Store", "a_run"]
 
 
 def a_run(number: int) -> Finished:

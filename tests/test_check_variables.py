@@ -1,22 +1,27 @@
 """`check` of variables: what a step takes and sends."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.programs import MODES, add, read, scenario, trace, variable
+from tests.programs import MODES, add, read, scenario, variable
 from tests.reports import cells
-from varsim import VariablesScenario, load_scenario
-from varsim.study.experiment import Checked, Program
-from varsim.study.program.beginning import begin_program
+from tests.seams import run_of_program as trace
+from varsim import VariablesScenario, load, load_scenario
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+def check(made: VariablesScenario) -> Any:
+    """How its program begins under each mode."""
+    return load(made).check()
 
 
 class TestTheBeginning:
     def test_of_a_short_program_is_the_whole(self) -> None:
         made = scenario((add(1.0),), (read(every=2),), steps=4)
-        for mode, begun in zip(MODES, begin_program(made), strict=True):
+        for mode, begun in zip(MODES, check(made), strict=True):
             done = trace(made, mode)
             assert (begun.mode, begun.steps, begun.beyond) == (mode, 4, False)
             assert begun.measured == {
@@ -27,17 +32,17 @@ class TestTheBeginning:
 
     def test_of_a_long_one_is_some_steps(self) -> None:
         made = scenario((add(1.0),), (read(every=7),), steps=10_000)
-        begun = begin_program(made)
+        begun = check(made)
         assert [one.steps for one in begun] == [14, 14, 14]  # whole times of what is rarest
         # 12 bytes of 1 us and 100 us of latency twice a write; a read takes 2 messages.
-        report = Checked(Program(made), begun).report
+        report = begun.report
         assert cells(report, "step_s")[0].mean == pytest.approx(15.4e-6, rel=0.01)
         assert cells(report, "messages")[0].mean == pytest.approx(4 / 14)
         assert cells(report, "bytes")[0].mean == pytest.approx(16 / 14)
 
     def test_what_lies_beyond_it_is_told(self) -> None:
         made = scenario((add(1.0),), (read(every=5000),), steps=10_000)
-        (note,) = Program(made).check().report.notes
+        (note,) = check(made).report.notes
         assert (note.code, note.values) == ("beyond", {"steps": 5000})
 
     def test_what_is_too_much_is_not_begun(self) -> None:
@@ -47,13 +52,13 @@ class TestTheBeginning:
             variables=(variable(shape=(1_000_000,)),),
             modes=("on_write",),
         )
-        report = Program(made).check().report
+        report = check(made).report
         assert cells(report, "step_s") == ("-",)
         assert [note.code for note in report.notes] == ["step-not-begun"]
 
 
 def test_its_size_is_told_in_a_sentence() -> None:
-    (valid,) = Program(scenario((add(1.0),), (read(),))).check().report.headline
+    (valid,) = check(scenario((add(1.0),), (read(),))).report.headline
     assert valid.code == "valid-variables"
     assert {key: valid.values[key] for key in ("variables", "modes")} == {
         "variables": 1,
@@ -64,12 +69,12 @@ def test_its_size_is_told_in_a_sentence() -> None:
 def test_what_cheap_modes_leave_goes_to_the_others() -> None:
     """A ring of 8 replicas takes 16 messages a write, 5 times what none and on_read take."""
     made = scenario((add(1.0, times=70),), cluster={"workers": 8}, modes=("on_write", "none"))
-    assert [one.steps for one in begin_program(made)] == [1, 1]
-    assert {one.mode for one in begin_program(made)} == {"on_write", "none"}
+    assert [one.steps for one in check(made)] == [1, 1]
+    assert {one.mode for one in check(made)} == {"on_write", "none"}
 
 
 def test_values_that_a_ring_cuts_are_worked_out_once() -> None:
     made = load_scenario(SCENARIOS / "read_or_write.yaml")
     assert isinstance(made, VariablesScenario)
-    assert [one.steps for one in begin_program(made)] == [1, 1, 1]
-    assert Program(made).check().report.notes == ()
+    assert [one.steps for one in check(made)] == [1, 1, 1]
+    assert check(made).report.notes == ()

@@ -6,10 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
-from tests.reports import cells, noted
+from tests.reports import cells, checked, noted
+from tests.seams import Number
 from varsim import Scenario, ScenarioError, load, simulate
-from varsim.report.told import Number
-from varsim.study.experiment import Training
 
 # 6.74 billion parameters in 2 bytes: 13.5 GB; with Adam 108 GB, of which 12 parts of 16 its state.
 MOMENTUM = {"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9}
@@ -197,16 +196,18 @@ class TestWords:
         free, limited = (simulate(large_and_small(**limits)) for limits in ({}, {"device": 9e8}))
         assert free.answer() == limited.answer()
         assert "memory" not in [note.code for note in limited.report.notes]
-        checked = Training(large_and_small(device=9e8)).check().report
-        assert cells(checked, "memory") == (Number(8e8, unit="B"), Number(6e8, unit="B"))
+        begun = checked(large_and_small(device=9e8)).report
+        assert cells(begun, "memory") == (Number(8e8, unit="B"), Number(6e8, unit="B"))
 
     def test_activations(self) -> None:
         made = large_and_small(device=9e8, activations=3e8)
-        checked = Training(made).check()
-        assert cells(checked.report, "memory") == (Number(1.1e9, unit="B"), Number(9e8, unit="B"))
-        (note,) = noted(checked, "memory-marked")
+        assert cells(checked(made).report, "memory") == (
+            Number(1.1e9, unit="B"),
+            Number(9e8, unit="B"),
+        )
+        (note,) = noted(made, "memory-marked")
         assert note.values["who"] == ("large",)
-        assert not noted(checked, "memory-parts")
+        assert not noted(made, "memory-parts")
 
     def test_a_key_at_its_default_is_not_written(self) -> None:
         assert "memory" not in large_and_small().model_dump(mode="json")

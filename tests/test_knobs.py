@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
@@ -21,8 +21,6 @@ from ruamel.yaml import YAML
 from tests.differential.recorded import digest
 from tests.seams import STRATEGIES, Run, load_text, run_one
 from varsim import Scenario, ScenarioError, VariablesScenario, simulate, simulate_variables
-from varsim.strategies.base import Pair
-from varsim.values.table import Functions, Models
 
 Content = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -124,7 +122,7 @@ def bases() -> Mapping[str, Content]:
     }
     layers = {"layers": [{"backward": 1.0, "size": "1000 B"}] * 2}
     for kind, model in STRATEGIES.items():
-        pairs = {f" {key}": one.one for key, one in model.others.items() if isinstance(one, Pair)}
+        pairs = {f" {key}": one.one for key, one in model.others.items() if is_pair(one)}
         rule = {"optimizer": {"kind": "sgd", "learning_rate": 0.1}}
         for label, own in {"": {}, " optimizer": rule, **pairs}.items():
             strategy = {"kind": kind, **plain(model.example(4)), **plain(own)}
@@ -168,13 +166,24 @@ def fields(
         literals = [
             one for part in of_type if get_origin(part) is Literal for one in get_args(part)
         ]
-        tables = [part for part in of_type if isinstance(part, Functions)]
-        yield f"{model.__name__}.{name}", [*literals, *(one for part in tables for one in part.own)]
-        tagged = [one for part in of_type if isinstance(part, Models) for one in part.own.values()]
-        own = [one for one in of_type if isinstance(one, type) and issubclass(one, BaseModel)]
+        tables = [part.own for part in of_type if hasattr(part, "own")]
+        functions = [one for table in tables for one, of in table.items() if not is_model(of)]
+        yield f"{model.__name__}.{name}", [*literals, *functions]
+        tagged = [of for table in tables for of in table.values() if is_model(of)]
+        own = [one for one in of_type if is_model(one)]
         for one in tagged or own:
             if one not in seen:
                 yield from fields(one, seen)
+
+
+def is_model(thing: Any) -> bool:
+    """Whether it is described by fields, as the things of most tables are."""
+    return isinstance(thing, type) and issubclass(thing, BaseModel)
+
+
+def is_pair(example: Any) -> TypeGuard[Any]:
+    """Whether a strategy shows what a field does by two whole examples, not by another value."""
+    return hasattr(example, "one") and hasattr(example, "other")
 
 
 def parts(info: Any) -> Iterator[Any]:
@@ -261,7 +270,7 @@ def values(key: str, stand: Stand, all_stands: Sequence[Stand]) -> Iterator[Any]
     strategy = next((one for one in STRATEGIES.values() if one.__name__ == model), None)
     if strategy is not None and field in strategy.others:
         other = strategy.others[field]
-        of_others.append(plain(other.other.get(field) if isinstance(other, Pair) else other))
+        of_others.append(plain(other.other.get(field) if is_pair(other) else other))
     given = stand.current if stand.given is None else stand.given
     own = [] if isinstance(given, BaseModel) else others(given)
     more = OTHERS.get(key, OTHERS.get(field, ()))

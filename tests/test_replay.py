@@ -8,14 +8,11 @@ read sees one version.
 
 from itertools import groupby
 
-import numpy as np
 import pytest
 
-from tests.seams import GradientRow, Outcome, Run, Trace
+from tests.building import Model, mean
+from tests.seams import GradientRow, Outcome, Parameters, Run, Trace, trained
 from varsim import Scenario
-from varsim.study.simulation import started
-from varsim.values.gradient import Array
-from varsim.values.task import BLOCK
 
 STRATEGIES = (
     {"kind": "on_write"},
@@ -46,28 +43,16 @@ def scenario(sharing: str, optimizer: dict[str, object]) -> Scenario:
     )
 
 
-def replay(scenario: Scenario, trace: Trace) -> Array:
-    """The final value of the only variable."""
-    workload = scenario.workload
-    task = workload.problem.task(scenario.seed, trace.replication)
-    optimizer = workload.update_rule()
-    (value,) = task.initial()
-    state = optimizer.init(value)
-    versions = [value]
+def replay(scenario: Scenario, trace: Trace) -> Parameters:
+    """The final values, of a problem that has one variable."""
+    model = Model(scenario, trace.replication)
+    versions = [model.start]
     rows = [GradientRow(*row) for row in trace.gradients.tolist()]
     applied = [row for row in rows if row.outcome == Outcome.APPLIED]
     for step, group in groupby(applied, key=lambda row: row.applied_step):
         assert step == len(versions) - 1, "the trace skips an update"
-        together = list(group)
-        total = np.zeros(0)
-        for index, row in enumerate(together):
-            batches = task.batches(row.worker, row.iteration // BLOCK, workload.batch_size)
-            batch = batches[row.iteration % BLOCK]
-            (stack,) = task.gradients((versions[row.read_step],), batch[None])
-            total = stack[0] if index == 0 else total + stack[0]
-        mean = total / len(together)
-        value, state = optimizer.update(mean, state, value)
-        versions.append(value)
+        each = [model.gradient(versions[row.read_step], row.worker, row.iteration) for row in group]
+        versions.append(model.step(versions[-1], [mean([one for (one,) in each])]))
     return versions[-1]
 
 
@@ -82,9 +67,8 @@ def test_the_final_parameters_are_those_of_an_eager_run(
     strategy: int, sharing: str, optimizer: dict[str, object]
 ) -> None:
     what = scenario(sharing, optimizer)
-    job, description = started(Run(what, strategy, 0))
-    trace = job.run(description.label)
-    (value,) = job.model()
+    trace, (value,) = trained(Run(what, strategy, 0))
+    (expected,) = replay(what, trace)
     assert trace.global_step == 80
-    assert value.tobytes() == replay(what, trace).tobytes()
+    assert value.tobytes() == expected.tobytes()
     assert value.any()

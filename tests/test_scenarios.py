@@ -3,8 +3,9 @@
 import csv
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -13,19 +14,11 @@ from varsim import (
     Result,
     VariablesResult,
     VariablesScenario,
+    load,
     load_scenario,
     simulate,
     simulate_variables,
 )
-from varsim.report.formats import csv_text
-from varsim.report.told import Data
-from varsim.scenario.sweep.loading import load_sweep
-from varsim.study.sweep.campaign import Books, carry_out
-from varsim.study.sweep.case import cases_of
-from varsim.study.sweep.execution import Here
-from varsim.study.sweep.store import Store
-from varsim.study.sweep.table import Row, Table, table_of
-from varsim.study.verdict import ranked
 
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
@@ -75,31 +68,26 @@ def variables_summary_of(result: VariablesResult) -> list[list[str]]:
 
 
 def swept(
-    path: Path,
-    points: slice,
-    most: int = 2,
-    strategies: Sequence[str] = (),
-    precision: float | None = None,
-) -> Table:
-    """Some of the points of a sweep, each run twice or until it is known."""
-    sweep = load_sweep(path, precision=precision)
-    sweep = sweep._replace(
-        points=sweep.points[points], first_replications=2, most_replications=most
+    path: Path, points: slice, most: int = 2, strategies: Sequence[str] = (), **given: Any
+) -> Any:
+    """The table of some of the points of a sweep, each run twice or until it is known."""
+    asked = load(path)
+    few = asked.sweep._replace(
+        points=asked.sweep.points[points], first_replications=2, most_replications=most, **given
     )
-    cases = cases_of(sweep, strategies)
-    with TemporaryDirectory() as folder, Store(Path(folder)) as store, Here() as backend:
-        books = Books(sweep, (case for _, _, case in cases), store.runs())
-        carry_out(books, store, backend, lambda status: None, books.begin())
-    return table_of(sweep, cases, books)
+    return replace(asked, sweep=few, strategies=tuple(strategies)).run()
 
 
 def sweep_summary_of(path: Path) -> list[list[str]]:
     """The table of a few of its first points; of more where there is one strategy."""
-    alone = len(load_sweep(path).points[0].scenario.strategies) == 1
+    alone = len(load(path).sweep.points[0].scenario.strategies) == 1
     table = swept(path, slice(0, 9 if alone else 5, 2))
-    return [
-        row[:-1] for row in csv.reader(csv_text(Data(table.columns, table.cells())).splitlines())
-    ]
+    return [list(map(text_of, row[:-1])) for row in (table.columns, *table.cells())]
+
+
+def text_of(cell: object) -> str:
+    """A cell as files have it."""
+    return "" if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +118,7 @@ def test_a_scenario_begins_with_its_question(path: Path) -> None:
     assert question.endswith("?")
     listed = (path.parent.parent / "docs/reference/scenarios.md").read_text()
     assert f"| [{path.stem}](../../scenarios/{path.name}) | {question} | `" in listed
-    name = load_sweep(path).name if path in SWEEPS else load_scenario(path).name
+    name = load(path).sweep.name if path in SWEEPS else load_scenario(path).name
     assert path.stem == name
 
 
@@ -279,54 +267,6 @@ class TestVariables:
         (shared,) = result.values("on_write", "time_per_step")
         chunk = 128 / 1.25e9
         assert 2 * 6 * 20e-6 * 0.99 <= shared - kept + 0.03 * 20e-6 <= 2 * 6 * (20e-6 + chunk)
-
-
-class TestHowManyBackups:
-    """scenarios/how_many_backups.yaml against the closed form of its comment.
-
-    `best-k-shiftexp-03` of the collected closed forms: n = 16 workers, delta = 0.5 s, mu = 1/s:
-    k* = argmax k / (delta + (H_n - H_{n-k}) / mu) = 10, with 6.9894 gradients used per second
-    (David and Nagaraja, Order Statistics, 2003, ch. 2; Chen et al., 2016, sect. 4).
-    """
-
-    BEST, RATE = 10, 6.989443876041914
-
-    @staticmethod
-    def rate(k: int, n: int = 16) -> float:
-        waited = sum(1 / i for i in range(n - k + 1, n + 1))
-        return k / (0.5 + waited)
-
-    def test_the_closed_form(self) -> None:
-        assert max(range(1, 17), key=self.rate) == self.BEST
-        assert self.rate(self.BEST) == pytest.approx(self.RATE, rel=1e-12)
-
-    def test_the_optimum_is_found_within_its_interval(self) -> None:
-        (path,) = (path for path in SWEEPS if path.stem == "how_many_backups")
-        # N = 7, 10, 13 and 16 stand for all; test_every_n has the others.
-        self.check(swept(path, slice(3, None, 3), 16, ["backup_workers"]))
-
-    @pytest.mark.slow
-    def test_every_n(self) -> None:
-        (path,) = (path for path in SWEEPS if path.stem == "how_many_backups")
-        # The best of thirteen is known by wider intervals than one of two.
-        self.check(swept(path, slice(None), 100, ["backup_workers"], precision=0.008))
-
-    def check(self, table: Table) -> None:
-        speeds = {self.replicas(table, row): row.values["examples_per_s"] for row in table.rows}
-        found = ranked(speeds, equal_within=0.0, highest=True)
-        candidates = set() if found is None else set(found.tied)
-        assert self.BEST in candidates
-        assert len(candidates) <= 3, "the interval is narrow enough to say something"
-        for row in table.rows:
-            expected = self.rate(self.replicas(table, row))
-            found = row.estimates["examples_per_s"]
-            # Twice the 95 % half-width: none of a dozen points is beyond it by chance.
-            assert abs(found.mean - expected) <= 2 * found.half_width + 1e-3 * expected
-            assert found.half_width < 0.03 * expected
-
-    @staticmethod
-    def replicas(table: Table, row: Row) -> int:
-        return int(table.sweep.points[row.point].values[0].text)
 
 
 def test_scale_out_compares_with_one_worker_alone() -> None:

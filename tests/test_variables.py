@@ -6,7 +6,6 @@ from tests.programs import MODES, add, read, scenario, variable
 from tests.scenario_text import JARGON, problems
 from tests.seams import dump_scenario, load_text
 from varsim import Scenario, VariablesScenario
-from varsim.scenario.variables import AS_WRITTEN
 
 TEXT = """\
 # What does a metric cost?
@@ -364,7 +363,7 @@ class TestScenario:
     def test_without_a_mode_there_is_one_run(self) -> None:
         fixed = variable(synchronization="on_read")
         made = scenario((add(1.0),), (read(),), variables=(fixed,), modes=())
-        assert (made.labels, made.all_modes) == ((AS_WRITTEN,), ("on_write",))
+        assert (made.labels, made.all_modes) == (("as written",), ("on_write",))
 
     @pytest.mark.parametrize(("ratio", "times"), [(0.5, 1), (1.0, 2), (3.0, 6)])
     def test_reads_per_write_set_how_often_the_outside_reads(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.building import declared
 from tests.seams import app as cli
-from varsim.strategies.sync_replicas import SyncReplicas
 
 SCENARIO = """\
 # Who is told what?
@@ -46,7 +46,8 @@ def test_too_many_initial_tokens_are_told_of() -> None:
         few = many.replace("1000", "4")
         assert "initial tokens" not in varsim(command, few, "time: 500 ms").stdout, command
     # It is so: of those 500 ms two gradients in a hundred are used, those of the first update.
-    assert SyncReplicas(replicas_to_aggregate=3).dropped_at_first().gradients == 0
+    default = declared({"kind": "sync_replicas", "replicas_to_aggregate": 3})
+    assert default.dropped_at_first().gradients == 0
     run = Path("reports/told/summary.json")
     varsim("run", many, "time: 500 ms")
     assert json.loads(run.read_text())["runs"][0]["global_step"] == 1

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.commands.test_places import BASE, PLAN, SWEEP
 from tests.seams import app as cli
-from varsim.report.files.directory import FILES
+from tests.storing import FILES
 
 STEPS = "worker,step,seconds\n" + "".join(
     f"{worker},{step},{0.1 + 0.01 * ((7 * step + worker) % 5)}\n"

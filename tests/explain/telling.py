@@ -1,12 +1,10 @@
 """Scenarios of variables to be told, made from a few lines."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from varsim.cluster.program import ProgramTrace, run_program
-from varsim.scenario.loading import load_text
-from varsim.scenario.variables import VariablesScenario
-from varsim.study.experiment import Program
-from varsim.study.program.rows import Row, rows_of
+from tests.seams import ProgramTrace, load_text, run_of_program
+from varsim import VariablesScenario, load
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
 TEXT = """
@@ -55,24 +53,28 @@ def _action(text: str) -> str:
 
 def traced(made: VariablesScenario, mode: int = 0, replication: int = 0) -> ProgramTrace:
     """The run of one of its modes."""
-    return run_program(
-        made.cluster,
-        made.program,
-        made.variables,
-        made.all_modes[mode],
-        seed=made.seed,
-        replication=replication,
-        algorithm=made.cross_device_ops,
-    )
+    return run_of_program(made, made.all_modes[mode], replication)
 
 
-def rows(made: VariablesScenario, mode: int = 0) -> list[Row]:
-    """What is told of one of its modes, without the creation of the variables."""
-    return [row for row in rows_of(made, traced(made, mode)) if row.step]
+def story(made: VariablesScenario, mode: int = 0) -> Any:
+    """The whole run of one of its modes, told."""
+    program: Any = load(made)
+    return program.explain(modes=[made.all_modes[mode]], steps=made.program.steps)
+
+
+def all_rows(made: VariablesScenario, mode: int = 0) -> list[Any]:
+    """What is told of one of its modes, the creation of the variables first."""
+    (telling,) = story(made, mode)
+    found: list[Any] = telling.rows
+    return found
+
+
+def rows(made: VariablesScenario, mode: int = 0) -> list[Any]:
+    """The same without the creation of the variables."""
+    return [row for row in all_rows(made, mode) if row.step]
 
 
 def sentences(made: VariablesScenario, mode: int = 0) -> list[str]:
     """What is said of one of its modes, without the creation of the variables."""
-    story = Program(made).explain(modes=[made.all_modes[mode]], steps=made.program.steps)
-    rows = story.report.facts()["rows"]
+    rows = story(made, mode).report.facts()["rows"]
     return [row["what"] for row in rows if row["step"]]

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from tests.handmade import a_result
-from varsim.report.files.save import save
 
 
 def test_a_damaged_run_is_replaced_when_it_is_run_again(tmp_path: Path) -> None:
     there = tmp_path / "run"
-    save(a_result({"a": (1, 2), "none": (2, 3)}), there)
+    a_result({"a": (1, 2), "none": (2, 3)}).save(there)
     text = (there / "summary.json").read_text()
     (there / "summary.json").write_text(text[: len(text) // 2])
-    save(a_result(), there)
+    a_result().save(there)
     assert '"strategy": "a"' not in (there / "summary.json").read_text()

@@ -6,11 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.seams import app as cli
-from tests.seams import load_text
-from varsim import Scenario, ScenarioError
-from varsim.scenario.plan import question_of_text
-from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.study.sweep.case import cases_of
+from tests.seams import load_text, question_of_text, sweep_of_text
+from varsim import Scenario, ScenarioError, sweep
 
 TEXT = """\
 name: chief
@@ -81,8 +78,8 @@ def test_a_strategy_that_is_not_there_is_one_line() -> None:
 def test_in_a_sweep() -> None:
     with pytest.raises(ScenarioError, match="does not go with events"):
         sweep_of_text(TEXT + SWEEP)
-    cases = cases_of(sweep_of_text(TEXT + SWEEP, strategies=CHOSEN), CHOSEN)
-    assert [label for _, label, _ in cases] == CHOSEN * 2
+    rows = sweep(TEXT + SWEEP, strategies=CHOSEN).rows
+    assert [row.strategy for row in rows] == CHOSEN * 2
 
 
 def test_in_a_plan() -> None:

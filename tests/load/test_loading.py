@@ -3,21 +3,15 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from tests.scenario_text import VALID, problems
-from tests.seams import dump_scenario, load_text
-from varsim import Scenario, ScenarioError, load_scenario
-from varsim.scenario.loading import scenario_schema
-from varsim.scenario.shape import Shape, members
-from varsim.scenario.wording import PATTERNS
+from tests.seams import dump_scenario, file_schema, load_text
+from varsim import ScenarioError, load_scenario
 
 quick = settings(deadline=2000, max_examples=150)
 
@@ -257,7 +251,7 @@ def test_any_name_survives_a_dump(name: str) -> None:
 
 
 def test_the_schema_describes_a_scenario_of_either_kind() -> None:
-    schema = scenario_schema()
+    schema = file_schema()
     assert schema["$schema"].startswith("https://json-schema.org/")
     kinds = {
         "Scenario": {"name", "cluster", "workload", "strategies", "stop"},
@@ -269,26 +263,3 @@ def test_the_schema_describes_a_scenario_of_either_kind() -> None:
         assert set(described["required"]) == required
         assert described["properties"]["seed"]["minimum"] == 0
     assert not re.search(r'"(ge|gt|le|lt)":', json.dumps(schema))
-
-
-def test_every_pattern_of_the_schema_has_words() -> None:
-    def patterns(value: Any) -> Iterator[str]:
-        if isinstance(value, dict):
-            # Quantities have words of their own.
-            if "pattern" in value and "examples" not in value:
-                yield value["pattern"]
-            for item in value.values():
-                yield from patterns(item)
-        elif isinstance(value, list):
-            for item in value:
-                yield from patterns(item)
-
-    assert set(patterns(scenario_schema())) <= set(PATTERNS)
-
-
-def test_what_is_expected_at_a_place_is_read_from_the_model() -> None:
-    shapes = [Shape(Scenario)]
-    for key in ("strategies", 0, "on", "network", "latency"):
-        shapes = members(shapes, key)
-    assert {shape.dimension and shape.dimension.noun for shape in shapes} == {"a time"}
-    assert members([Shape(BaseModel)], "nothing") == []

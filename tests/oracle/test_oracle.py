@@ -18,7 +18,7 @@ from tests.oracle.history import History, difference
 from tests.oracle.observing import observed
 from tests.oracle.replicas import expected
 from tests.oracle.setting import Setting, setting
-from varsim.values import distributions
+from tests.seams import file_schema
 
 # Seeds whose cases are looked at as a whole: enough to have met everything.
 SAMPLE = range(300)
@@ -41,7 +41,8 @@ class TestWhatIsDrawn:
     """The random scenarios reach what they are drawn for."""
 
     def test_every_law_has_a_way_to_be_drawn(self) -> None:
-        assert set(DISTRIBUTIONS) == set(distributions.DISTRIBUTIONS)
+        laws = file_schema()["$defs"]["Cluster"]["properties"]["compute"]["discriminator"]
+        assert set(DISTRIBUTIONS) == set(laws["mapping"])
 
     def test_settings(self, sample: list[Case]) -> None:
         met = Counter(feature for one in sample for feature in features(one))

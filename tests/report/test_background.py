@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim.cli.app import app
+from tests.seams import app as cli
 
 SMALL = (Path(__file__).parent.parent / "small.yaml").read_text(encoding="utf-8")
 FIRST = "Is it fast?"
@@ -23,7 +23,7 @@ SWEEP = "sweep:\n  cluster.workers: [3, 4]\n"
 
 
 def page_of(*arguments: object) -> str:
-    told = CliRunner().invoke(app, [str(one) for one in arguments])
+    told = CliRunner().invoke(cli.app, [str(one) for one in arguments])
     assert told.exit_code == 0, told.output
     return (Path(str(arguments[3])) / "report.html").read_text(encoding="utf-8")
 

@@ -1,10 +1,12 @@
 """Text of a report: CSV with all digits, lines of a terminal."""
 
+import json
 import math
 
 import pytest
 from rich.cells import cell_len
 
+from varsim import inert
 from varsim.report.formats import csv_text
 from varsim.report.screen import flow
 from varsim.report.told import Data
@@ -14,6 +16,22 @@ from varsim.report.wording import unheld
 def test_csv_has_all_digits_and_no_formulas() -> None:
     data = Data(["=name", "x"], [["-1", 0.1], ["b", math.nan], ["c", None], [True, 3]])
     assert csv_text(data) == "'=name,x\n'-1,0.1\nb,\nc,\ntrue,3\n"
+
+
+def test_a_negative_number_is_a_number() -> None:
+    assert inert.row([-2, -0.5, "-2", "=1", "a"]) == [-2, -0.5, "'-2", "'=1", "a"]
+    assert inert.number_or_cell("-2.5") == "-2.5"
+    assert inert.number_or_cell("-a") == "'-a"
+
+
+@pytest.mark.parametrize(
+    "letter", "\x1b\x9b\x7f\u202e\u202a\u2066\u2069\u200f\u061c\ufeff\U000e0041"
+)
+def test_what_acts_unseen_is_shown_as_its_escape(letter: str) -> None:
+    shown = inert.visible(f"a{letter}b")
+    assert shown.isascii()
+    assert shown.startswith("a\\u")
+    assert json.loads(f'"{shown}"') == f"a{letter}b"
 
 
 def test_lines_end_where_a_terminal_does_and_quantities_stay_whole() -> None:

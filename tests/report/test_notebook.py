@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import varsim
 from tests.browsing import chromium
-from varsim.cli.app import app
-from varsim.study.experiment import Training
-from varsim.study.result import Result
+from tests.seams import Training
+from tests.seams import app as cli
+from varsim import Result
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ROOT / "tests" / "small.yaml"
@@ -53,7 +53,7 @@ def test_a_scenario_is_shown_as_its_file(file: Path) -> None:
 @pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
 def test_how_it_begins_is_shown_as_check_prints_it(file: Path) -> None:
     begun = varsim.load(file).check()
-    printed = CliRunner().invoke(app, ["check", str(file)], env={"COLUMNS": "100"}).stdout
+    printed = CliRunner().invoke(cli.app, ["check", str(file)], env={"COLUMNS": "100"}).stdout
     assert repr(begun).replace("FILE", str(file)) == printed
     assert repr(pickle.loads(pickle.dumps(begun))) == repr(begun)
 
@@ -149,7 +149,7 @@ def test_a_metric_of_ones_own(result: Result) -> None:
 @pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
 def test_what_is_saved_are_the_files_of_the_command(file: Path, tmp_path: Path) -> None:
     page = varsim.run(file).save(tmp_path / "python")
-    done = CliRunner().invoke(app, ["run", str(file), "--out", str(tmp_path / "command"), "-q"])
+    done = CliRunner().invoke(cli.app, ["run", str(file), "--out", str(tmp_path / "command"), "-q"])
     assert done.exit_code == 0
     assert page == tmp_path / "python" / "report.html"
     ours, theirs = (
@@ -171,7 +171,7 @@ def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path
         sets = [word for change in changes for word in ("--set", change)]
         out = [] if command == "explain" else ["--out", str(tmp_path), "--no-plots"]
         wide = {"COLUMNS": "100"}
-        done = CliRunner().invoke(app, [command, str(SMALL), *sets, *out], env=wide)
+        done = CliRunner().invoke(cli.app, [command, str(SMALL), *sets, *out], env=wide)
         printed = repr(result)
         assert printed.count("\n") > 5
         first = printed.splitlines()[0].split()

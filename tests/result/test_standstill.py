@@ -9,7 +9,6 @@ from tests.building import kill, scenario
 from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
 from tests.seams import Note, Outcome, Standstill, Trace
 from varsim import Result, simulate
-from varsim.report.files.save import save
 
 REPORT = "stuck: the run deadlocked at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 
@@ -93,7 +92,7 @@ def test_the_error_holds_all_reports() -> None:
 
 def test_it_is_saved(tmp_path: Path) -> None:
     result = result_of([stuck(), a_trace("b")])
-    directory = save(result, tmp_path / "run").directory
+    directory = result.save(tmp_path / "run").parent
     facts = json.loads((directory / "summary.json").read_text())
     assert [run["stopped_by"] for run in facts["runs"]] == ["deadlock", "global_steps"]
     assert facts["runs"][0]["standstill"] == {"time": 4 * SECOND, "report": REPORT}

@@ -9,8 +9,6 @@ import pytest
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from tests.seams import Number
 from varsim import VariablesResult, VariablesScenario, simulate, simulate_variables
-from varsim.report.told import Table
-from varsim.study.program.tables import COLUMNS, METRICS
 
 # 1,000 numbers of 4 bytes. A write of all costs 4 x 1444 us in a ring, 12100 us on a server; a
 # read from outside 8100 us where copies are collected, 4100 us from a server.
@@ -75,9 +73,6 @@ class TestMetrics:
         assert len(set(random.values("none", "time_per_step"))) == 3
         assert math.isnan(random.estimate("none", "bytes_per_step").half_width) is False
 
-    def test_every_metric_has_a_unit_and_words(self) -> None:
-        assert all(metric.unit and metric.description for metric in METRICS.values())
-
 
 class TestCrossovers:
     def test_by_hand(self) -> None:
@@ -122,14 +117,6 @@ class TestCrossovers:
 
 
 class TestTables:
-    @pytest.mark.parametrize("name", COLUMNS)
-    def test_columns_are_the_documented_ones(self, crossed: VariablesResult, name: str) -> None:
-        frame = getattr(crossed, name)
-        assert list(frame.columns) == list(COLUMNS[name])
-        assert not frame.empty
-        assert set(frame["mode"]) == set(MODES)
-        assert all(COLUMNS[name].values())
-
     def test_summary_and_runs_have_all_points(self, crossed: VariablesResult) -> None:
         assert len(crossed.summary) == 5 * 3 * 3
         assert len(crossed.runs) == 5 * 3
@@ -170,15 +157,14 @@ def noted(result: VariablesResult) -> list[str]:
     return [note.code for note in result.report.notes]
 
 
-def column(table: Table, key: str) -> list[float | str]:
+def column(table: Any, key: str) -> list[float | str]:
     """The cells of a column; means of numbers."""
     cells = next(one.cells for one in table.columns if one.key == key)
     return [cell.mean if isinstance(cell, Number) else str(cell) for cell in cells]
 
 
-def last_seen(result: VariablesResult) -> Table:
-    found: Table = next(one for one in result.report.details if one.corner.startswith("Read last"))
-    return found
+def last_seen(result: VariablesResult) -> Any:
+    return next(one for one in result.report.details if one.corner.startswith("Read last"))
 
 
 class TestTold:
@@ -288,21 +274,6 @@ class TestTold:
     def test_an_odd_replica_out_is_told(self) -> None:
         made = scenario((add(1.0),), modes=("on_write",), cross_device_ops="hierarchical_copy")
         assert "odd-replica" in noted(simulate_variables(made))
-
-    def test_rows_beyond_the_caps_are_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5)
-        whole = simulate_variables(made)
-        # 35 acts in each of three runs, of which 30 are kept; 12, 22 and 35 messages.
-        monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 92)
-        monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 36)
-        result = simulate_variables(made)
-        assert [trace.all_sent for trace in result.traces] == [12, 22, 35]
-        assert (len(result.acts), len(result.sent)) == (90, 36)
-        assert result.answer() == whole.answer()
-        # 24 copies are looked at, 3 to an act: 8 acts in all, 2 of each run.
-        monkeypatch.setattr("varsim.study.simulation.MOST_GLANCES", 24)
-        assert len(simulate_variables(made).acts) == 6
-        assert last_seen(result) == last_seen(whole)
 
 
 class TestRunning:

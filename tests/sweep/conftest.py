@@ -37,14 +37,6 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.wait()
 
 
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps draw nothing: that takes longer than all the rest of a small one."""
-    from varsim.report.charts import marks
-
-    monkeypatch.setattr(marks, "write_all", lambda *_: None)
-
-
 def start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -2,24 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from tests.seams import Note, Report
-from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.sweep.space import Sweep
-from varsim.study.sweep.campaign import Books, carry_out
-from varsim.study.sweep.case import Case, cases_of
-from varsim.study.sweep.execution import Backend, Here
-from varsim.study.sweep.store import Store
-from varsim.study.sweep.table import Table, table_of
+from tests.seams import Note, Report, sweep_of_text
+from varsim import load
 
 
-def told(table: Table) -> Report:
+def told(table: Any) -> Report:
     """What is told of a sweep, as data."""
     found: Report = table.report
     return found
 
 
-def noted(table: Table) -> dict[str, Note]:
+def noted(table: Any) -> dict[str, Note]:
     """Its notes by their codes."""
     return {note.code: note for note in told(table).notes}
 
@@ -52,18 +47,13 @@ sweep:
 )
 
 
-def sweep(block: str = "", sets: Sequence[str] = (), base: str = BASE) -> Sweep:
+def sweep(block: str = "", sets: Sequence[str] = (), base: str = BASE) -> Any:
     """The sweep of the small scenario with this block, or that of SWEPT."""
     indented = "".join(f"  {line}\n" for line in block.splitlines())
     return sweep_of_text(base + f"sweep:\n{indented}" if block else SWEPT, sets=sets)
 
 
-def carried_out(
-    what: Sweep, directory: Path, backend: Backend | None = None
-) -> tuple[Table, Books, list[tuple[int, str, Case]]]:
+def carried_out(what: Any, directory: Path) -> Any:
     """The table of a sweep whose runs are kept in `directory`."""
-    cases = cases_of(what)
-    with Store(directory) as store, backend or Here() as maker:
-        books = Books(what, (case for _, _, case in cases), store.runs())
-        carry_out(books, store, maker, lambda status: None, books.begin())
-    return table_of(what, cases, books), books, cases
+    asked: Any = load(what)
+    return asked.run(directory=directory)

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import varsim as package
+from tests.seams import app as cli
 from tests.storing import FILE as STORE
 from tests.storing import Store, a_run
 from tests.sweep.sweeping import SWEPT
-from varsim.cli import app as cli
 
 RUNS = 40
 UNREADABLE = "runs.jsonl.unreadable"

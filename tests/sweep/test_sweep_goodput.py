@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from tests.seams import Attempt, Run, run_one
 from tests.sweep.sweeping import BASE, carried_out, noted, sweep
+from varsim import load
 from varsim.cluster.trace import WORKER
 from varsim.report.products.sweep_points import points
 from varsim.study.goodput import INTERVAL
@@ -26,7 +27,7 @@ MORTAL = MORTAL.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n"
 
 def test_every_point_meets_the_same_failures(tmp_path: Path) -> None:
     block = "checkpoint.every: [10 min, 30 min, 2 h, optimal]\nmost_replications: 2"
-    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
+    table = carried_out(sweep(block, base=MORTAL), tmp_path)
 
     frame = table.frame()
     assert frame["interruptions"].nunique() == 1
@@ -42,7 +43,7 @@ def test_what_optimal_means_is_told_of_each_point(tmp_path: Path) -> None:
         "checkpoint.every: [30 min, optimal]\ncheckpoint.write: [1 min, 4 min]\n"
         "most_replications: 2"
     )
-    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
+    table = carried_out(sweep(block, base=MORTAL), tmp_path)
 
     told = table.frame()["checkpoint_interval_s"].tolist()
     assert all(map(math.isnan, told[:2]))
@@ -70,7 +71,7 @@ def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
         .replace("{global_steps: 10}", "{global_steps: 2001}")
     )
     block = "checkpoint.write: [1 min, 4 min]\nmost_replications: 2"
-    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    table = carried_out(sweep(block, base=base), tmp_path)
     rounds = table.frame()["checkpoint_interval_s"] / 1000
     best = [
         max(
@@ -82,7 +83,7 @@ def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
     assert rounds.round(1).tolist() == best
 
     plain = "checkpoint.every: [30 min, 1 h]\nmost_replications: 2"
-    table, _, _ = carried_out(sweep(plain, base=MORTAL), tmp_path / "plain")
+    table = carried_out(sweep(plain, base=MORTAL), tmp_path / "plain")
     assert not [name for name in table.columns if "interval" in name]
     assert INTERVAL not in [one.key for one in points(table).columns]
 
@@ -103,15 +104,15 @@ def test_inside_a_run_every_point_meets_the_same_failures(tmp_path: Path) -> Non
         "most_replications: 2",
         base=base,
     )
-    table, _, cases = carried_out(swept, tmp_path)
+    table = carried_out(swept, tmp_path)
     frame = table.frame()
     assert len(frame) == 4
     assert frame["interruptions"].nunique() == 1
     assert frame["goodput_fraction"].nunique() == 4
 
     deaths = set()
-    for _, _, case in cases:
-        life = run_one(Run(case.scenario, 0, 0)).life
+    for made in load(swept).scenarios:
+        life = run_one(Run(made, 0, 0)).life
         assert life is not None
         of_each = [life[life[:, WORKER] == rank] for rank in range(4)]
         deaths.add(tuple(tuple(_ends(rows)) for rows in of_each))
@@ -129,7 +130,7 @@ def _ends(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
     """Three runs of one, twelve of the other, whose intervals are apart: three decide nothing."""
     block = "failures.of.0.mtbf: [4 d, 40 d]\nmost_replications: 2"
-    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
+    table = carried_out(sweep(block, base=MORTAL), tmp_path)
     best, other = (100.0, 101.0, 102.0), (50.0, 99.0, 100.0, *[60.0] * 9)
 
     def told(*values: tuple[float, ...]) -> tuple[str, set[str]]:
@@ -159,7 +160,7 @@ def test_one_exact_row_is_one(tmp_path: Path) -> None:
         "most_replications: 2"
     )
     base = MORTAL.replace("mtbf: 4 d", "law: {kind: constant, value: 3 d}")
-    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    table = carried_out(sweep(block, base=base), tmp_path)
     assert noted(table)["exact-rows"].values == {"count": 1, "of": 2}
 
 
@@ -167,11 +168,11 @@ def test_horizons_within_a_step_and_targets_are_told(tmp_path: Path) -> None:
     """A step takes a second; what is no target, or lives for days, is not told of."""
     block = "failures.horizon: [100 ms, 20 d]\nmost_replications: 2"
     base = MORTAL.replace("mtbf: 4 d", "mtbf: 400 d") + "targets: {goodput: 95 %}\n"
-    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    table = carried_out(sweep(block, base=base), tmp_path)
     found = noted(table)
     assert found["unjudged"].values == {"targets": ("goodput at least 95 %",)}
     who = "all-reduce at horizon = 100 ms"
     assert found["no-step"].values == {"who": who, "count": 1, "of": 2}
     block = block.replace("100 ms", "10 d")
-    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path / "long")
+    table = carried_out(sweep(block, base=MORTAL), tmp_path / "long")
     assert not {"unjudged", "no-step"} & {*noted(table)}

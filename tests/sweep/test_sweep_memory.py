@@ -12,7 +12,7 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
         "cluster.parameter_servers: [1, 4]",
         base=BASE + limits,
     )
-    table, _, _ = carried_out(swept, tmp_path)
+    table = carried_out(swept, tmp_path)
     fits = dict(zip(table.columns, zip(*table.cells(), strict=True), strict=True))["fits_memory"]
     # 1 MB of the model, and 1 or 2 of gradients; in four parts a quarter of that.
     assert fits == (True, False, True, True, True, False, True, True)
@@ -21,5 +21,5 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
     best = told(table).table
     (servers,) = (one for one in best.columns if one.key == "parameter_servers")
     assert "1" not in servers.cells, "what does not fit is nobody's best point"
-    free, _, _ = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path / "free")
+    free = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path / "free")
     assert "fits_memory" not in free.columns

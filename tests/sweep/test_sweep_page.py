@@ -38,7 +38,7 @@ def drawn(table: Table, directory: Path, question: str = "") -> Path:
 
 
 def test_the_page_says_it_all(tmp_path: Path) -> None:
-    table, _, _ = carried_out(sweep(), tmp_path)
+    table = carried_out(sweep(), tmp_path)
     (tmp_path / "results.csv").write_text(csv_text(told(table).data))
     page = drawn(table, tmp_path, "How many?").read_text()
     assert page.count('class="chart"') == 1
@@ -51,7 +51,7 @@ def test_the_page_says_it_all(tmp_path: Path) -> None:
 
 
 def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
-    table, _, _ = carried_out(sweep(), tmp_path)
+    table = carried_out(sweep(), tmp_path)
     first = drawn(table, tmp_path).read_bytes()
     assert drawn(table, tmp_path).read_bytes() == first
 
@@ -59,7 +59,7 @@ def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
 def test_a_plot_that_cannot_be_written_leaves_no_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, _, _ = carried_out(sweep(), tmp_path)
+    table = carried_out(sweep(), tmp_path)
     drawn(table, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
@@ -75,11 +75,11 @@ def test_a_plot_that_cannot_be_written_leaves_no_part(
 
 
 def test_plots_of_another_sweep_go(tmp_path: Path) -> None:
-    two, _, _ = carried_out(sweep(), tmp_path)
+    two = carried_out(sweep(), tmp_path)
     drawn(two, tmp_path)
     assert (tmp_path / "heat.png").exists()
     (tmp_path / "mine.png").write_bytes(b"of somebody else")
-    one, _, _ = carried_out(sweep("seed: [1, 2]"), tmp_path)
+    one = carried_out(sweep("seed: [1, 2]"), tmp_path)
     drawn(one, tmp_path)
     there = {path.stem for path in tmp_path.glob("*.png")}
     assert there == {"mine", *told(one).drawn()}
@@ -100,7 +100,6 @@ def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")} == before
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_report_of_a_run_is_left_alone(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     plain = tmp_path / "plain.yaml"
@@ -138,7 +137,7 @@ class TestTold:
             "zip:\n  strategies.backup_workers.replicas_to_aggregate: [1, 2]\n"
             "  strategies.sync_replicas.replicas_to_aggregate: [2, 3]"
         )
-        table, _, _ = carried_out(sweep(block, base=two), tmp_path)
+        table = carried_out(sweep(block, base=two), tmp_path)
         found = told(table).table
         assert found.rows == ("1, 2", "2, 3"), "the strategies have values of their own"
         speeds = [one for one in found.columns if one.key.startswith("examples_per_s ")]
@@ -156,7 +155,7 @@ class TestTold:
     ) -> None:
         backups = "  - {kind: backup_workers, replicas_to_aggregate: 2}\n"
         base = BASE if several else BASE.replace(backups, "")
-        table, _, _ = carried_out(sweep("cluster.workers: [2, 3, 4]", base=base), tmp_path)
+        table = carried_out(sweep("cluster.workers: [2, 3, 4]", base=base), tmp_path)
         speeds = {0: (100.0, 100.1, 99.9), 1: (150.0, 150.1, 149.9), 2: (150.0, 149.9, 150.1)}
         rows = tuple(
             row._replace(
@@ -172,7 +171,7 @@ class TestTold:
         assert len(who) == 1 + several
 
     def test_of_two_axes_the_best_point_of_each_then_the_map(self, tmp_path: Path) -> None:
-        table, _, _ = carried_out(sweep(), tmp_path)
+        table = carried_out(sweep(), tmp_path)
         found = told(table)
         assert found.table.rows == ("all-reduce", "sync PS with backup workers")
         assert found.table.best == 1
@@ -182,7 +181,7 @@ class TestTold:
         assert len(every.rows) == len(table.rows)
 
     def test_one_point(self, tmp_path: Path) -> None:
-        table, _, _ = carried_out(sweep("cluster.workers: [4]"), tmp_path)
+        table = carried_out(sweep("cluster.workers: [4]"), tmp_path)
         found = told(table)
         assert found.table.rows[0] == "all-reduce"
         assert "efficiency_fraction" not in [one.key for one in found.table.columns]
@@ -193,7 +192,7 @@ class TestTold:
         base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
-        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        table = carried_out(sweep(block, base=base), tmp_path)
         first = told(table).headline[0]
         assert first.values["best"] == "all-reduce"
         assert noted(table)["no-effect"].values == {"what": ("learning_rate",)}
@@ -206,7 +205,7 @@ class TestTold:
         base = base.replace("  - {kind: on_write}\n", "  - {kind: none}\n")
         base += "prices: {device_hour: 2.0}\nreport: {measure_after: 0 s}\n"
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
-        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        table = carried_out(sweep(block, base=base), tmp_path)
         cheapest = told(table).headline[-1]
         assert cheapest.code in ("cheapest", "cheapest-tie")
         assert "learning_rate" not in str(cheapest.values)
@@ -218,18 +217,18 @@ class TestTold:
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 0.1}")
         base = base.replace("{kind: backup_workers, replicas_to_aggregate: 2}", "{kind: none}")
         base = base.replace("{global_steps: 10}", "{global_steps: 60, loss: 0.01}")
-        one_rate, _, _ = carried_out(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
+        one_rate = carried_out(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
         assert told(one_rate).headline[1].code == "reached-unranked"
         assert noted(one_rate)["shared-rate"].values["low"] == Number(1)
         block = "workload.optimizer.learning_rate: [0.05, 0.1]"
-        swept, _, _ = carried_out(sweep(block, base=base), tmp_path / "own")
+        swept = carried_out(sweep(block, base=base), tmp_path / "own")
         assert told(swept).headline[1].code in ("soonest", "soonest-tie")
         assert "shared-rate" not in noted(swept)
 
     def test_two_replications_that_are_apart_are_called_too_few(self, tmp_path: Path) -> None:
         """A lead of some percent whose intervals are wide: no more is known."""
         block = "cluster.workers: [2, 4]\nmost_replications: 2"
-        table, _, _ = carried_out(sweep(block), tmp_path)
+        table = carried_out(sweep(block), tmp_path)
         values = {"on_write": (100.0, 110.0), "backup_workers": (90.0, 108.0)}
         rows = tuple(
             row._replace(
@@ -268,7 +267,7 @@ class TestTold:
                             "{kind: on_write, name: b}\n  - {kind: on_write, name: c}")  # fmt: skip
         base = base.replace("replications: 2", f"replications: {replications}")
         block = f"cluster.workers: [2, 4]\nmost_replications: {replications}"
-        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        table = carried_out(sweep(block, base=base), tmp_path)
         first, *_ = told(table).headline
         assert (first.code, first.values["tied"]) == (
             *("tie", ("all-reduce at workers = 4", "b at workers = 4", "c at workers = 4")),
@@ -276,7 +275,7 @@ class TestTold:
 
     def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
         block = "seed: {from: 1, to: 41, step: 1}\nmost_replications: 2"
-        table, _, _ = carried_out(sweep(block), tmp_path)
+        table = carried_out(sweep(block), tmp_path)
         assert len(told(table).table.rows) == 2
         assert len(told(table).details[-1].rows) == 82
 

@@ -1,9 +1,15 @@
 """What a person sees while a sweep goes on."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from tests.seams import app as cli
+from tests.sweep.sweeping import SWEPT
 from varsim.cli import progress
 from varsim.cli.progress import SweepProgress
+from varsim.study.sweep import execution
 from varsim.study.sweep.campaign import Status
 
 
@@ -35,3 +41,15 @@ def test_what_was_resumed_says_nothing_of_the_time_left(
 
 def test_lines_come_only_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, Status(40, 100, 0, 0, None), Status(41, 100, 0, 0, None)) == ""
+
+
+def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(execution, "PATIENCE", 1.0)
+    file, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    file.write_text(SWEPT)
+    scheduler = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:1", "--quiet")
+    done = CliRunner().invoke(cli.app, ["sweep", str(file), "--out", str(out), *scheduler])
+    assert done.exit_code == 1
+    assert done.stderr == "varsim: no dask scheduler answers at tcp://127.0.0.1:1\n"
+    assert not out.exists()

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.seams import Run, run_one
-from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
+from tests.sweep.booked import booked
+from tests.sweep.sweeping import BASE, noted, sweep, told
 from varsim.cluster.rows import Rows
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
@@ -112,21 +113,21 @@ class Deadly(Here):
 
 class TestTheSameTable:
     def test_in_any_order(self, tmp_path: Path) -> None:
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
-        other, _, _ = carried_out(sweep(), tmp_path / "other", Shuffled())
+        one, _ = booked(sweep(), tmp_path / "one")
+        other, _ = booked(sweep(), tmp_path / "other", Shuffled())
         assert [*one.cells()] == [*other.cells()]
         assert len(one.rows) == 8
         assert one.sha256 == other.sha256
 
     def test_in_two_processes(self, tmp_path: Path) -> None:
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
-        other, _, _ = carried_out(sweep(), tmp_path / "other", Processes(2))
+        one, _ = booked(sweep(), tmp_path / "one")
+        other, _ = booked(sweep(), tmp_path / "other", Processes(2))
         assert one.sha256 == other.sha256
 
     @pytest.mark.slow
     @pytest.mark.product
     def test_after_a_process_was_killed(self, tmp_path: Path) -> None:
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        one, _ = booked(sweep(), tmp_path / "one")
         cases = cases_of(sweep())
         killed: list[int] = []
         with Store(tmp_path / "other") as store, Processes(2) as backend:
@@ -140,17 +141,17 @@ class TestTheSameTable:
 
             carry_out(books, store, backend, kill_once, books.begin())
             assert backend.jobs == 1
-        other, _, _ = carried_out(sweep(), tmp_path / "other")
+        other, _ = booked(sweep(), tmp_path / "other")
         assert killed
         assert one.sha256 == other.sha256
 
     def test_on_a_cluster_of_dask(self, tmp_path: Path, scheduler: str) -> None:
         from varsim.study.sweep.execution import Dask
 
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        one, _ = booked(sweep(), tmp_path / "one")
         dask = Dask(scheduler)
         assert dask.jobs == 2
-        other, _, _ = carried_out(sweep(), tmp_path / "other", dask)
+        other, _ = booked(sweep(), tmp_path / "other", dask)
         assert one.sha256 == other.sha256
 
 
@@ -163,15 +164,15 @@ class TestTheHash:
     def test_it_is_of_what_was_simulated_not_of_what_statistics_make_of_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        one, _ = booked(sweep(), tmp_path / "one")
         monkeypatch.setattr("varsim.study.statistics.student_t", longer_tails)
-        other, _, _ = carried_out(sweep(), tmp_path / "other")
+        other, _ = booked(sweep(), tmp_path / "other")
         assert [*one.cells()] != [*other.cells()]
         assert one.sha256 == other.sha256
 
     def test_another_seed_or_another_swept_value_is_another_hash(self, tmp_path: Path) -> None:
         blocks = ["seed: [1, 2]", "seed: [1, 3]", "workload.batch_size: [4, 5]"]
-        found = [carried_out(sweep(block), tmp_path)[0].sha256 for block in blocks]
+        found = [booked(sweep(block), tmp_path)[0].sha256 for block in blocks]
         assert len(set(found)) == 3
 
     def test_one_nanosecond_is_another_hash(self, tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ class TestTheHash:
 
 class TestHowOften:
     def often(self, directory: Path, block: str) -> list[int]:
-        table, _, _ = carried_out(sweep(f"seed: [1, 2]\n{block}"), directory)
+        table, _ = booked(sweep(f"seed: [1, 2]\n{block}"), directory)
         return [row.replications for row in table.rows]
 
     def test_precision_adds_replications_and_the_cap_ends_them(self, tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ class TestHowOften:
 
     def test_rows_say_whether_they_are_precise(self, tmp_path: Path) -> None:
         block = "seed: [1, 2]\nprecision: 0.01 %\nmost_replications: 3"
-        table, _, _ = carried_out(sweep(block), tmp_path)
+        table, _ = booked(sweep(block), tmp_path)
         assert not any(row.precise for row in table.rows)
         wide = noted(table)["wide"].values
         assert (wide["count"], wide["of"], wide["most"]) == (4, 4, 3)
@@ -206,22 +207,20 @@ class TestDeaths:
         cases = cases_of(sweep())
         key = cases[1][2].key
         backend = Deadly({(key, 1)})
-        table, books, _ = carried_out(sweep(), tmp_path, backend)
+        table, books = booked(sweep(), tmp_path, backend)
         assert {row.case for row in table.failed} == {key}
         assert table.failed[0].failure == DIED
         assert books.status.failed == 1
         assert backend.jobs_seen[:2] == [4, 1]
         assert backend.jobs_seen[-1] == 2, "it goes on with fewer jobs"
         # Tried again by the next call, it may well do.
-        again, _, _ = carried_out(sweep(), tmp_path)
+        again, _ = booked(sweep(), tmp_path)
         assert not again.failed
 
     def test_a_run_whose_process_died_once_counts(self, tmp_path: Path) -> None:
         cases = cases_of(sweep())
-        one, _, _ = carried_out(sweep(), tmp_path / "one")
-        other, _, _ = carried_out(
-            sweep(), tmp_path / "other", Deadly({(cases[1][2].key, 1)}, times=1)
-        )
+        one, _ = booked(sweep(), tmp_path / "one")
+        other, _ = booked(sweep(), tmp_path / "other", Deadly({(cases[1][2].key, 1)}, times=1))
         assert one.sha256 == other.sha256
 
 
@@ -231,7 +230,7 @@ def test_a_failing_point_does_not_stop_the_rest(tmp_path: Path) -> None:
     swept = sweep(
         "strategies.backup_workers.replicas_to_aggregate: [1, 2]", ["cluster.workers=2"], base
     )
-    table, books, _ = carried_out(swept, tmp_path)
+    table, books = booked(swept, tmp_path)
     assert [(row.strategy, bool(row.failure)) for row in table.rows] == [
         ("on_write", True), ("backup_workers", False), ("on_write", True), ("backup_workers", True)
     ]  # fmt: skip
@@ -311,26 +310,26 @@ class Stops(Here):
 
 class TestStore:
     def test_what_is_there_is_not_run_again(self, tmp_path: Path) -> None:
-        whole, _, _ = carried_out(sweep(), tmp_path / "whole")
+        whole, _ = booked(sweep(), tmp_path / "whole")
         with pytest.raises(KeyboardInterrupt):
-            carried_out(sweep(), tmp_path / "parts", Stops(3))
+            booked(sweep(), tmp_path / "parts", Stops(3))
         with Store(tmp_path / "parts") as store:
             kept = store.count()
         assert kept >= 3
-        table, books, _ = carried_out(sweep(), tmp_path / "parts")
+        table, books = booked(sweep(), tmp_path / "parts")
         assert books.resumed == kept
         assert table.sha256 == whole.sha256
-        _, books, _ = carried_out(sweep(), tmp_path / "parts", Stops(0))
+        _, books = booked(sweep(), tmp_path / "parts", Stops(0))
         assert books.resumed == books.status.done == books.status.total
 
     def test_a_wider_sweep_uses_the_runs_of_a_narrower_one(self, tmp_path: Path) -> None:
-        _, first, _ = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path)
-        _, second, _ = carried_out(sweep("cluster.workers: [2, 4, 6]"), tmp_path)
+        _, first = booked(sweep("cluster.workers: [2, 4]"), tmp_path)
+        _, second = booked(sweep("cluster.workers: [2, 4, 6]"), tmp_path)
         assert second.resumed == first.status.done
 
     def test_another_seed_is_another_run(self, tmp_path: Path) -> None:
-        carried_out(sweep("cluster.workers: [2, 4]"), tmp_path)
-        _, second, _ = carried_out(sweep("cluster.workers: [2, 4]", ["seed=99"]), tmp_path)
+        booked(sweep("cluster.workers: [2, 4]"), tmp_path)
+        _, second = booked(sweep("cluster.workers: [2, 4]", ["seed=99"]), tmp_path)
         assert second.resumed == 0
 
     def test_numbers_come_back_as_they_were(self, tmp_path: Path) -> None:
@@ -373,7 +372,7 @@ def test_the_scenario_travels_once_to_a_process(tmp_path: Path) -> None:
     from varsim.study.sweep import case as module
 
     module._unpacked.cache_clear()
-    table, books, _ = carried_out(sweep(), tmp_path)
+    table, books = booked(sweep(), tmp_path)
     assert module._unpacked.cache_info().misses == len(books.cases)
     assert books.status.done > len(books.cases)
     assert isinstance(table.sweep, Sweep)
@@ -383,7 +382,7 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     """A gradient takes 80 to 120 ms: 600 ms hold a few rounds, 150 ms one."""
     block = "cluster.workers: [2, 4]"
     base = BASE.replace("stop: {global_steps: 10}", "stop: {time: 600 ms}")
-    table, _, _ = carried_out(sweep(block, base=base), tmp_path / "short")
+    table, _ = booked(sweep(block, base=base), tmp_path / "short")
     assert told(table).headline[0].code != "too-short"
     said = noted(table)["short-rows"].values
     assert (said["count"], said["of"]) == (4, 4)
@@ -391,13 +390,13 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     longer = re.search(r"; for longer runs: --set 'stop.time=([0-9.]+) s'$", str(said["more"]))
     assert longer is not None
     assert 1.0 < float(longer[1]) < 3.0
-    table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=150 ms"]), tmp_path / "one")
+    table, _ = booked(sweep(block, base=base, sets=["stop.time=150 ms"]), tmp_path / "one")
     assert [note.code for note in told(table).headline] == ["too-short"]
     assert noted(table)["short-rows"].values["out"] == 4
-    table, _, _ = carried_out(sweep("stop.time: [0.15 s, 3 s]", base=base), tmp_path / "both")
+    table, _ = booked(sweep("stop.time: [0.15 s, 3 s]", base=base), tmp_path / "both")
     (first,) = told(table).headline
     assert "0.15 s" not in str(first.values)
     said = noted(table)["short-rows"].values
     assert (said["count"], said["more"]) == (2, "")  # the length is what is swept
-    table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
+    table, _ = booked(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
     assert "short-rows" not in noted(table)

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+from tests.sweep.booked import booked
 from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
 from varsim.study.statistics import interval
 from varsim.study.sweep.campaign import precise, replications
@@ -59,8 +60,8 @@ class TestWhatSteers:
         base = LEARNING.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
         base = base.replace("global_steps: 10", "global_steps: 60")
         block = "cluster.workers: [2, 4]\nmost_replications: 7"
-        plain, _, _ = carried_out(sweep(block, base=base), tmp_path / "plain")
-        aimed, _, _ = carried_out(sweep(block, base=base + "targets: {loss: 0.1}\n"), tmp_path)
+        plain = carried_out(sweep(block, base=base), tmp_path / "plain")
+        aimed = carried_out(sweep(block, base=base + "targets: {loss: 0.1}\n"), tmp_path)
         assert {row.replications for row in plain.rows} == {2}
         assert {row.replications for row in aimed.rows} == {7}
         wide = [row for row in aimed.rows if not row.precise]
@@ -72,7 +73,7 @@ class TestWhatSteers:
 
     def test_what_is_not_random_is_run_once_and_is_exact(self, tmp_path: Path) -> None:
         base = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
-        table, books, _ = carried_out(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
+        table, books = booked(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
         assert {row.replications for row in table.rows} == {1}
         assert books.status.done == len(table.rows)
         assert all(row.precise for row in table.rows)

@@ -1,14 +1,15 @@
 """Hybrid meshes: rings over NVLinks by the formula, what goes through the host, what is refused."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.building import run
+from tests.building import run, scenario
+from tests.seams import forget
 from validation.networks.hybrid_mesh import HybridMesh, most_rings
-from varsim.cluster.description import Cluster
-from varsim.cluster.topology import NETWORKS
+from varsim import register
 
 LINK, HOST = 25e9, 10e9  # bytes/s
 MESH: dict[str, Any] = {
@@ -22,8 +23,10 @@ SIZE = 840e6
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NETWORKS.registered, "hybrid_mesh", HybridMesh)
+def _registered() -> Iterator[None]:
+    register(HybridMesh)
+    yield
+    forget()
 
 
 def reduced(workers: int, collective: str = "ring", **changes: Any) -> float:
@@ -80,10 +83,8 @@ def test_other_collectives_use_the_links_of_pairs() -> None:
 )
 def test_what_is_no_mesh_is_refused(workers: int, joined: Any, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Cluster.model_validate(
-            {
-                "workers": workers,
-                "compute": {"kind": "constant", "value": 1.0},
-                "network": {**MESH, "joined": joined},
-            }
+        scenario(
+            {"kind": "on_write"},
+            cluster={"workers": workers},
+            network={**MESH, "joined": joined},
         )
