@@ -5,7 +5,7 @@ import pytest
 from tests.programs import MODES, add, read, scenario, variable
 from tests.scenario_text import JARGON, problems
 from tests.seams import dump_scenario, load_text
-from varsim import Scenario, VariablesScenario
+from varsim import Scenario, ScenarioError, VariablesScenario
 
 TEXT = """\
 # What does a metric cost?
@@ -191,12 +191,12 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "beyond the last step": (
         "every: 4", "every: 5", 21, 20,
-        "outside[1].every 5 is beyond the last step, 4: it would never happen",
+        "program.outside[1].every 5 is beyond the last step, 4: it would never happen",
     ),
     "restored before it is saved": (
         "{kind: save, every: 4}", "{kind: restore, every: 4}", 21, 7,
-        "outside[1]: nothing has been saved when it restores for the first time; put {kind: save} "
-        "before it",
+        "program.outside[1]: nothing has been saved when it restores for the first time; put "
+        "{kind: save} before it",
     ),
     "a rank that does not exist": (
         "latency: 50 us", "latency: 50 us, slow_links: [{rank: 3, factor: 2.0}]", 6, 82,
@@ -355,7 +355,7 @@ class TestSets:
         assert found == (
             1,
             1,
-            "outside[1].every 5 is beyond the last step, 4: it would never happen",
+            "program.outside[1].every 5 is beyond the last step, 4: it would never happen",
         )
 
 
@@ -402,3 +402,16 @@ class TestScenario:
         with pytest.raises(ValueError, match=r"variables\.1\.shape: 1000 copies .* 8 GB of memory"):
             scenario((add(1.0),), outside, variables=big, cluster={"workers": 1000, "network": {
                 "bandwidth": 1e6, "latency": 1e-4}})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("program.step=2", "program: unknown key 'step'; did you mean 'steps'?"),
+        ("cluster.workers=1", "replicas[0].value: there is 1 replica: give one number"),
+    ],
+)
+def test_a_refusal_says_what_to_write(change: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load_text(TEXT, sets=[change])
+    assert said in str(caught.value)

@@ -2,11 +2,14 @@
 
 import pytest
 
-from tests.programs import add, scenario
+from tests.programs import add, read, scenario, variable
 from varsim import simulate_variables
 from varsim.report.notes import line
+from varsim.report.products.details import links
 from varsim.report.told import Note, Number
-from varsim.report.wording import shown
+from varsim.report.wording import shown, unheld
+from varsim.study.experiment import Program
+from varsim.study.measure import Carried
 from varsim.study.variables import VariablesResult
 
 RANDOM = {"workers": 2, "compute": {"kind": "lognormal", "mean": 1e-3, "sigma": 0.9}}
@@ -49,3 +52,68 @@ def test_of_one_replication_the_slowest_ends_the_range() -> None:
     times = [result.estimate(mode, "time_per_step").mean for mode in result.modes]
     assert ends(note) == pytest.approx((min(times), max(times)))
     assert min(times) < max(times)
+
+
+def test_drawn_values_are_no_exact_ones() -> None:
+    drawn = {"mean": 0.0, "standard_deviation": 1.0}
+    (note,) = simulate_variables(
+        scenario(({**add(), "value": drawn},), modes=("none",))
+    ).report.notes
+    assert note.code == "exact-steps"
+    (note,) = simulate_variables(scenario((add(1.0),), modes=("none",))).report.notes[:1]
+    assert note.code == "exact"
+
+
+def test_a_check_of_random_times_says_that_it_looked_at_one_replication() -> None:
+    made = scenario((add(1.0), COMPUTE), cluster=RANDOM, replications=4)
+    (note,) = Program(made).check().report.notes
+    assert (note.code, note.values) == ("first-replication", {"of": 4})
+
+
+def test_modes_that_are_practically_equal_are_fastest_together_over_ratios() -> None:
+    """Steps of 1 s differ by some 100 us."""
+    long = {"workers": 3, "compute": {"kind": "constant", "value": 1}}
+    made = scenario((add(1.0), COMPUTE), (read(),), cluster=long, vary={"reads_per_write": (0, 1)})
+    over, step, *_ = simulate_variables(made).report.headline
+    assert step.code == "step-tie"
+    assert set(over.values["best1"]) == {"on_read", "on_write", "none"}
+    assert "best2" not in over.values
+
+
+def test_a_step_that_takes_no_time_has_no_ratio() -> None:
+    alone = {"workers": 1}
+    report = simulate_variables(scenario((add(1.0),), cluster=alone)).report
+    assert report.headline[0].values["tied"] == ("on_read", "on_write")
+    (ratio,) = (one for one in report.table.columns if one.key == "time_ratio")
+    cells = dict(zip(report.table.rows, ratio.cells, strict=True))
+    assert shown(cells["on_write"]) == "tie"
+    report = simulate_variables(scenario((add(1.0),))).report
+    assert unheld(shown(report.table.columns[0].cells[0])) == "0 s"
+    assert "time_ratio" not in [one.key for one in report.table.columns]
+
+
+def test_links_that_are_shown_alike_are_in_the_order_of_their_names() -> None:
+    def used(share: float) -> dict[str, Carried]:
+        return {"none": Carried(1.0, 1, share)}
+
+    names = ("worker 10 up", "worker 2 up", "ps 0 down", "worker 3 up")
+    shares = (0.50001, 0.5, 0.49999, 0.9)
+    table = links(dict(zip(names, map(used, shares), strict=True)), {"none": "none"})
+    assert table.rows == ("worker 3 up", "ps 0 down", "worker 2 up", "worker 10 up")
+
+
+def test_what_an_explanation_shows_of_a_part_is_named_so() -> None:
+    made = scenario((add(1.0),), (read(every=2),), steps=8)
+    assert Program(made).explain(steps=2).report.table.corner == "mode, steps 1 to 2"
+    assert Program(made).explain(steps=8).report.table.corner == "mode"
+
+
+def test_one_copy_is_explained_once_however_it_would_be_aggregated() -> None:
+    several = tuple(
+        variable(name=name, aggregation=how) for name, how in (("v", "sum"), ("w", "mean"))
+    )
+    both = (add(1.0), add(1.0, variable="w"))
+    made = scenario(both, variables=several, modes=("none",))
+    (table,) = Program(made).explain().report.details[1:]
+    (about,) = table.above
+    assert "One copy of v and w is on ps 0." in about

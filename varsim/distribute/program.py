@@ -109,7 +109,8 @@ def check_written(given: WrittenValue, variable: VariableDescription, replicas: 
         if replicas is None:
             raise ValueError("from outside a variable is given one number, not one per replica")
         if len(given) != replicas:
-            raise ValueError(f"there are {replicas} replicas: give {replicas} numbers, or one")
+            there = f"there are {replicas} replicas: give {replicas} numbers, or one"
+            raise ValueError(there if replicas > 1 else "there is 1 replica: give one number")
     for number in given if isinstance(given, tuple) else (given,):
         check_fits(number, variable, "value")
 
@@ -374,7 +375,7 @@ class Program(Model):
         for place, action in self.actions():
             if action.every > self.steps:
                 raise ValueError(
-                    f"{place}.every {action.every} is beyond the last step, {self.steps}: "
+                    f"program.{place}.every {action.every} is beyond the last step, {self.steps}: "
                     "it would never happen"
                 )
         return self
@@ -384,8 +385,8 @@ class Program(Model):
         for index, action in enumerate(self.outside):
             if action.kind == "restore" and not self._saved(index, action.every):
                 raise ValueError(
-                    f"outside.{index}: nothing has been saved when it restores for the first time; "
-                    "put {kind: save} before it"
+                    f"program.outside.{index}: nothing has been saved when it restores for the "
+                    "first time; put {kind: save} before it"
                 )
         return self
 

@@ -51,6 +51,7 @@ SENTENCES: Final[dict[str, Line]] = {
 }
 
 NOTES: Final[dict[str, Line]] = {
+    "exact-steps": "Times are exact; values are drawn, other ones with another --seed.",
     "first-values": "Values are those of the first replication.",
     "others-cross": "{first} is faster than {second} below {where} outside reads per write.",
     "some-cross": (

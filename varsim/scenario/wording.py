@@ -70,6 +70,7 @@ class Diagnosis(NamedTuple):
 
 # A key that is so like a known one (of 1) is taken for it misspelt.
 _ALIKE: Final = 0.9
+_DEEP: Final = 3  # steps down a path; nobody means a key there who wrote one like a key of here
 
 
 def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> MappingNode:
@@ -281,6 +282,8 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     elsewhere = locations.get(name, ())
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
+    if meant is not None:
+        elsewhere = [one for one in elsewhere if one.count(".") < _DEEP]
     text = f"{place.within}unknown key {quoted(name)}"
     if said := _instead(place.path[:-1], place.owner, name):
         return Fault.at(place.mark, place.within + said), None
@@ -385,7 +388,12 @@ def _refused(place: _Place, message: str) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name}: {message}{shown}"
     if message.startswith("must be "):
         return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
-    return pointed(message, place.node) or place.mark, with_indexes(message, place.node)
+    whole = "".join(f"{step}." for step in place.path)
+    own = message.removeprefix(whole)  # a message may name the whole path
+    text = with_indexes(own, place.node)
+    if own != message:
+        text = f"{place.name}.{text}"
+    return pointed(own, place.node) or place.mark, text
 
 
 def _shown(node: Node | None) -> str:

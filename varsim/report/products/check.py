@@ -239,6 +239,8 @@ def _variables(scenario: "VariablesScenario", begun: "Sequence[ProgramBeginning]
         column("bytes", "sent a step", "bytes_per_step", "B"),
     )
     notes = []
+    if scenario.times_are_random and scenario.replications > 1:
+        notes.append(Note("first-replication", {"of": scenario.replications}))
     if none := tuple(one.mode for one in begun if not one.steps):
         notes.append(Note("step-not-begun", {"who": none}))
     if any(one.beyond and one.steps for one in begun):

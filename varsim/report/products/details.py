@@ -1,5 +1,6 @@
 """What a page shows of a run below its answer: curves of the loss, all numbers, the links."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -97,4 +98,10 @@ def _by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
         link: max((one.utilization for one in of.values() if one.utilization >= 0), default=-1.0)
         for link, of in carried.items()
     }
-    return sorted(most, key=most.__getitem__, reverse=True)
+
+    def rank(link: str) -> tuple[float, list[int | str]]:
+        """By what is shown, then by name: `worker 2 up` before `worker 10 up`."""
+        parts = re.split(r"([0-9]+)", link)
+        return -float(f"{most[link]:.2e}"), [int(one) if one.isdecimal() else one for one in parts]
+
+    return sorted(most, key=rank)

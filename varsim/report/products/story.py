@@ -66,7 +66,7 @@ def report(story: Story) -> Report:
         "story",
         scenario.name,
         (Note("told-steps", done),),
-        _summary(told),
+        _summary(told, steps, every),
         tuple(_notes(story)),
         details=(_setting(scenario), *tables),
         always=1 + len(tables),
@@ -102,8 +102,8 @@ def _data(
         yield (label, row.step, row.begin / 1e9, row.end / 1e9, *texts)
 
 
-def _summary(told: Mapping[str, Telling]) -> Table:
-    """What the steps that are shown took and sent, a row per mode."""
+def _summary(told: Mapping[str, Telling], steps: int, every: int) -> Table:
+    """What the steps that are shown took and sent, a row per mode; its corner says which."""
     times, sizes, counts = [], [], []
     for one in told.values():
         rows = [row for row in one.rows if row.step]
@@ -116,7 +116,8 @@ def _summary(told: Mapping[str, Telling]) -> Table:
         Column("bytes_per_step", "sent a step", tuple(sizes)),
         Column("messages_per_step", "messages a step", tuple(counts)),
     )
-    return Table(tuple(told), columns, corner="mode")
+    which = "mode, step 1" if steps == 1 else f"mode, steps 1 to {steps}"
+    return Table(tuple(told), columns, corner="mode" if steps == every else which)
 
 
 def _took(told: Telling) -> int:
@@ -181,8 +182,9 @@ def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> 
     """What the mode means for the variables: a paragraph for those of one sort."""
 
     def sort(look: Look) -> tuple[str, str, bool, int]:
-        server = look.server if look.home == "none" else 0
-        return look.home, look.aggregation, look.left_out, server
+        if look.home == "none":  # nothing is aggregated, however it would be
+            return look.home, str(look.aggregation == "none"), False, look.server
+        return look.home, look.aggregation, look.left_out, 0
 
     for _, some in groupby(sorted(there.values(), key=sort), sort):
         sorts = list(some)

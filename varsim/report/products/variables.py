@@ -133,12 +133,19 @@ def fastest(result: "VariablesResult") -> list[Range]:
         for mode in result.modes
     }
     crossed = [found.reads_per_write.mean for found in result.crossovers()]
+    # Around a crossing two modes are always nearly equal: those that are at all ratios are told so.
+    best = [min(at) for at in zip(*times.values(), strict=True)]
+    alike = [
+        mode
+        for mode, own in times.items()
+        if all(one <= least * (1 + EQUAL_WITHIN) for one, least in zip(own, best, strict=True))
+    ]
     ranges: list[Range] = []
     for begin, end in pairwise(sorted({*result.ratios, *crossed})):
         middle = (begin + end) / 2
         there = {mode: float(np.interp(middle, result.ratios, own)) for mode, own in times.items()}
         least = min(there.values())
-        modes = [mode for mode, time in there.items() if time <= least * _ALIKE]
+        modes = [mode for mode, time in there.items() if mode in alike or time <= least * _ALIKE]
         if ranges and ranges[-1].modes == modes:
             ranges[-1] = ranges[-1]._replace(end=end)
         else:
@@ -171,8 +178,8 @@ def _table(result: "VariablesResult", ranking: Ranking[str]) -> Table:
         return Column(key, head, cells, bar=bar, about=key)
 
     columns = [column(_TIME, "a step", "s", bar=True)]
-    if len(order) > 1:
-        cells = tuple(_ratio(result, mode) for mode in order)
+    cells = tuple(_ratio(result, mode) for mode in order)
+    if any(cell != "-" for mode, cell in zip(order, cells, strict=True) if mode != result.modes[0]):
         columns.append(Column("time_ratio", f"vs. {result.modes[0]}", cells))
     columns.append(column("bytes_per_step", "sent a step", "B"))
     columns.append(column("messages_per_step", "messages a step"))
@@ -184,6 +191,8 @@ def _ratio(result: "VariablesResult", mode: str) -> Cell:
     """How many times as long as in the first mode a step takes."""
     if mode == result.modes[0]:
         return Number(1.0, verdict="baseline")
+    if result.values(mode, _TIME) == result.values(result.modes[0], _TIME):
+        return Number(1.0, verdict="tie")  # also where both take no time
     found = lead_of(
         *(result.values(one, _TIME) for one in (mode, result.modes[0])),
         comparisons=len(result.modes) - 1,
@@ -240,12 +249,14 @@ def over_ratios(result: "VariablesResult", most: int = MOST_RATIOS) -> Table:
 
 def _notes(result: "VariablesResult") -> Iterator[Note]:
     scenario, count = result.scenario, result.replications
+    written = [getattr(action, "value", 0) for _, action in scenario.program.actions()]
+    drawn = any(isinstance(value, NormalElements) for value in written)
     if count > 1:
         yield Note("interval", {"count": count})
     else:
-        yield Note("one-run" if scenario.times_are_random else "exact")
-    actions = [action for _, action in scenario.program.actions()]
-    if count > 1 and any(isinstance(getattr(a, "value", 0), NormalElements) for a in actions):
+        exact = "exact-steps" if drawn else "exact"
+        yield Note("one-run" if scenario.times_are_random else exact)
+    if count > 1 and drawn:
         yield Note("first-values")
     bounds = {one.end for one in fastest(result)} if result.ratios else set()
     for found in result.crossovers():
