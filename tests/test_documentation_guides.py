@@ -128,7 +128,7 @@ def test_what_a_month_keeps_otherwise(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "month.yaml").write_text(month)
     (best,) = re.findall(r"say how long that is, ([0-9.]+ min) of\s+work", text)
     done = CliRunner().invoke(cli.app, ["check", "month.yaml"])
-    assert f"at the optimal interval ({best}) of work" in done.stdout
+    assert f"The optimal checkpoint interval is {best}." in done.stdout
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ def test_equal_alternatives_have_no_winner(tmp_path: Path, monkeypatch: pytest.M
     done = CliRunner().invoke(cli.app, ["sweep", "same.yaml", "--quiet", *nearly])
     assert done.exit_code == 0, done.stderr
     assert "Fastest:" not in done.stdout
-    assert done.stdout.startswith("Tied fastest: latency = 10 us and latency = 10.001 us")
+    assert done.stdout.startswith("Tied fastest: latency = 10 us to 10.001 us")
 
 
 def test_measurements_are_known_whatever_their_experiment_is_called(tmp_path: Path) -> None:
