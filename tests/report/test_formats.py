@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from varsim import inert
 from varsim.report.formats import csv_text
-from varsim.report.screen import flow
-from varsim.report.told import Data
+from varsim.report.screen import fitting, flow, folded
+from varsim.report.told import Column, Data, Number, Table
 from varsim.report.wording import unheld
 
 
@@ -45,3 +45,25 @@ def test_lines_end_where_a_terminal_does_and_quantities_stay_whole() -> None:
 @pytest.mark.parametrize("room", [20, 31])
 def test_letters_of_two_columns_count_as_two(room: int) -> None:
     assert max(map(cell_len, flow("模型 " * 30, room))) <= room
+
+
+def of_three(metric: str, *numbers: float, main: bool = False) -> list[Column]:
+    """A column of each of three strategies, the same number in both rows."""
+    return [
+        Column(metric, f"{who}: {metric}", (Number(number), Number(number)), of=who, main=main)
+        for who, number in zip("abc", numbers, strict=True)
+    ]
+
+
+def test_what_is_never_left_out_stands_in_a_block_of_its_own() -> None:
+    columns = [*of_three("rate", 1, 2, 3, main=True), *of_three("stale", 4, 5, 6)]
+    table = Table(("1", "2"), tuple(columns), fold=False)
+    assert fitting(table, table.brief()[0], 20) == columns[:3]
+    many = Table(("1", "2"), tuple(columns[:3] * 3), fold=False)
+    assert many.brief()[0] == columns[:3] * 3
+
+
+def test_what_is_the_same_of_all_is_said_once() -> None:
+    columns = [*of_three("wasted", 0, 0, 0), *of_three("stale", 0, 7, 0)]
+    table = Table(("1", "2"), tuple(columns))
+    assert folded(columns, table) == "The same for all: wasted 0, stale 0 (a and c), stale 7 (b)."

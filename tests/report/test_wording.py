@@ -9,7 +9,7 @@ import pytest
 
 from varsim.report.notes import NOTES, SENTENCES, coded, line, plain
 from varsim.report.told import Note, Number, Value
-from varsim.report.wording import listed, shown
+from varsim.report.wording import listed, shown, target
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference" / "notes.md"
 
@@ -57,6 +57,19 @@ SHORT: dict[str, Value] = {"count": 2, "of": 3, "fewest": Number(4), "where": "a
 )
 def test_a_number(number: Number, text: str) -> None:
     assert shown(number).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "text"),
+    [
+        ("goodput", 0.9999, "goodput at least 99.99 %"),
+        ("goodput", 0.95, "goodput at least 95 %"),
+        ("throughput", 12345.5, "throughput at least 12,345.5 examples/s"),
+        ("step_time_p99", 0.1, "step time p99 at most 100 ms"),
+    ],
+)
+def test_a_target_is_told_as_it_is_given(name: str, bound: float, text: str) -> None:
+    assert target(name, bound, None) == text
 
 
 def test_names() -> None:
@@ -149,6 +162,10 @@ def test_names() -> None:
         (
             Note("other-speed", {"speed": "1.5", "failed": "it broke"}),
             "At 1.5 times the guessed speed, the answer fails: it broke.",
+        ),
+        (
+            Note("close-cells", {"count": 1}),
+            "Too close to call; others that qualify: 1. The answer has the lowest mean.",
         ),
         (
             Note("busiest", {"what": ("a",), "time": "compute 100 %", "alive": 1}),

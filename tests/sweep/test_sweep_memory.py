@@ -1,5 +1,6 @@
 """A sweep marks what does not fit into memory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
@@ -23,3 +24,13 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
     assert "1" not in servers.cells, "what does not fit is nobody's best point"
     free = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path / "free")
     assert "fits_memory" not in free.columns
+
+
+def test_strategies_that_are_left_out_are_no_misfits(tmp_path: Path) -> None:
+    limits = "memory: {server: 1 MB, exceeded: refuse}\n"
+    swept = sweep("cluster.workers: [2, 4]", base=BASE + limits)
+    table, _, _ = carried_out(swept, tmp_path)
+    assert {label for _, label in table.misfits} == {"backup_workers"}
+    fine = replace(table, rows=tuple(row for row in table.rows if row.strategy == "on_write"))
+    assert not fine.misfits
+    assert "memory-rows" not in noted(fine)

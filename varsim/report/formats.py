@@ -86,7 +86,7 @@ def html(report: Report) -> str:
     said = Markup("").join(Markup("<p>{}</p>").format(line(note)) for note in report.headline)
     notes = Markup("").join(Markup("<p>{}</p>").format(coded(note)) for note in report.notes)
     first, alike = report.table.brief()
-    same = Markup("<p>{}</p>").format(folded(alike)) if alike else ""
+    same = Markup("<p>{}</p>").format(folded(alike, report.table)) if alike else ""
     details = Markup("").join(_rows(one, one.columns) for one in report.details[: report.always])
     head = Markup("<h4>{}</h4>").format(escape(report.name))
     return str(head + said + _rows(report.table, first) + same + notes + details)

@@ -15,6 +15,7 @@ from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.files.directory import Kind
 from varsim.report.notes import line
 from varsim.report.page_charts import capital, drawn, identity
+from varsim.report.screen import folded
 from varsim.report.told import Cell, Column, Number, Report, Shares, Table
 from varsim.report.wording import shown
 
@@ -53,14 +54,14 @@ def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] =
     at = 2 if len(columns) > 1 else 1
     columns = [*columns[:at], *split, *columns[at:]]
     seen = {name for one in split for cell in one.cells for name, _ in _parts(cell)}
-    open_tables, folded = report.details[: report.always], report.details[report.always :]
+    open_tables, closed = report.details[: report.always], report.details[report.always :]
     content = {
         "report": report,
         "asked": report.question.partition("\n")[0],
         "background": list(background(report.question)),
         "sentences": [line(note) for note in report.headline],
         "columns": columns,
-        "alike": alike,
+        "alike": folded(alike, report.table) if alike else "",
         "whole": _whole(report.table, columns),
         # All numbers of a run are in a table of its own.
         "more": report.kind != "training" and len(columns) < len(report.table.columns),
@@ -68,7 +69,7 @@ def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] =
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
         "charts": drawn(report.charts, _colors(report)),
         "maps": open_tables,
-        "folded": _folded([*folded, *report.appendix]),
+        "folded": _folded([*closed, *report.appendix]),
         "played": None if report.played is None else json_text(_opened(report)),
         "files": files,
         "pictures": pictures,

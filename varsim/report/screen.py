@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, zip_longest
 from shutil import get_terminal_size
@@ -13,12 +14,13 @@ from unicodedata import east_asian_width
 from varsim.inert import visible
 from varsim.report.notes import coded, line
 from varsim.report.told import Column, Note, Report, Table
-from varsim.report.wording import MARKED, shown, unheld
+from varsim.report.wording import MARKED, listed, shown, unheld
 
 WIDEST: Final = 100  # columns of a text to read on
 MOST_NOTES: Final = 3
 _GAP: Final = "   "
 _NARROW: Final = 24  # columns of a cell of words, at least
+_NARROWEST: Final = 12  # of one that is never left out
 _HANGING: Final = "  "
 _SECOND: Final = "\ue000"  # stands for the second column of a letter that takes two
 # What is not torn apart at its spaces: `4 B`, `50.1 us`, `3 ± 1`, `ps 0`.
@@ -42,7 +44,7 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     if first:
         lines += ["", *grid(report.table, first, room, brief)]
     if alike:
-        lines += flow(folded(alike), room)
+        lines += flow(folded(alike, report.table), room)
     lines += [""] * bool(brief)
     for number, note in enumerate(brief):
         mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
@@ -56,10 +58,22 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 
 
-def folded(alike: Sequence[Column]) -> str:
-    """Columns that say the same in every row, in a line."""
-    said = ", ".join(f"{one.head} {shown(one.cells[0])}" for one in alike)
-    return f"The same for all: {said}."
+def folded(alike: Sequence[Column], table: Table) -> str:
+    """Columns that say the same in every row, in a line; once what is so of several."""
+    whose: dict[tuple[str, str], list[str]] = {}
+    for one in alike:
+        whose.setdefault((_what(one), shown(one.cells[0])), []).append(one.of)
+    every = Counter(map(_what, table.columns))
+    said = [
+        f"{what} {value}" + f" ({listed(owners)})" * (any(owners) and len(owners) < every[what])
+        for (what, value), owners in whose.items()
+    ]
+    return f"The same for all: {', '.join(said)}."
+
+
+def _what(column: Column) -> str:
+    """The head of a column without whose it is."""
+    return column.head.removeprefix(f"{column.of}: ")
 
 
 def _more(report: Report, every: bool, notes: int, columns: int) -> str:
@@ -77,14 +91,13 @@ def _more(report: Report, every: bool, notes: int, columns: int) -> str:
 
 
 def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
-    """The first of these columns, as many as stand side by side; one at least."""
+    """The first of these columns that stand side by side, and all main ones; one at least."""
     found: list[Column] = []
     used = max(map(len, table.rows), default=0)
     for one in chosen:
         used += len(_GAP) + max(map(len, [one.head, *map(shown, one.cells)]))
-        if used > room and found:
-            break
-        found.append(one)
+        if used <= room or one.main or not found:
+            found.append(one)
     return found
 
 
@@ -101,7 +114,8 @@ def grid(
     widths = [_width(column) for column in cells]
     for at in sorted((at for at, one in enumerate(chosen) if one.prose), key=widths.__getitem__):
         others = first + sum(len(_GAP) + one for one in widths) - widths[at]
-        least = max(_NARROW, (WIDEST if room is None else min(room, WIDEST)) - others)
+        narrow = _NARROWEST if chosen[at].main else _NARROW
+        least = max(narrow, (WIDEST if room is None else min(room, WIDEST)) - others)
         if at == max(range(len(widths)), key=widths.__getitem__) and widths[at] > least:
             cells[at] = ["\n".join(_torn(cell, least)) for cell in cells[at]]
             widths[at] = least

@@ -67,6 +67,7 @@ class Column(NamedTuple):
     `bar`: a page draws it, from 0. `detail`: shown with --all only.
     `note`: code of the note that it carries. `about`: key of what it means.
     `prose`: words, from the left, in lines where there is no room for them in one.
+    `of`: whose it is, where its head begins with that. `main`: never left out for want of room.
     """
 
     key: str
@@ -77,6 +78,8 @@ class Column(NamedTuple):
     note: str = ""
     about: str = ""
     prose: bool = False
+    of: str = ""
+    main: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Table:
         """The columns that are read first, and those that say the same in every row."""
         first = [column for column in self.columns if not column.detail]
         alike = [one for one in first[1:] if self.fold and len(self.rows) > 1 and _same(one.cells)]
-        return [one for one in first if one not in alike][:MOST_COLUMNS], alike
+        rest = [one for one in first if one not in alike]
+        return [one for at, one in enumerate(rest) if one.main or at < MOST_COLUMNS], alike
 
 
 def _same(cells: Sequence[Cell]) -> bool:

@@ -82,6 +82,17 @@ def shown(number: Cell, digits: int = 3) -> str:
     return text + (_HARD + unit) * bool(unit) + _spare(number) + MARKED.get(number.verdict, "")
 
 
+def given(number: Number) -> str:
+    """A number that somebody wrote, with all its digits: 99.99 % is not 100 %."""
+    value = number.mean / _scale(number)[0]
+    enough = (
+        digits
+        for digits in range(3, 16)
+        if math.isclose(float(f"{value:.{digits - 1}e}"), value, rel_tol=1e-12)
+    )
+    return shown(number, next(enough, 3))
+
+
 def _spare(number: Number) -> str:
     """By how much a target is met, ` (+2.8 %)`, or missed."""
     if math.isnan(number.margin):
@@ -197,7 +208,7 @@ def target(name: str, bound: float, loss: float | None) -> str:
     """A target: `throughput at least 4,000 examples/s`."""
     sign = "at least" if BOUNDS[name] else "at most"
     what, unit = _TARGETS[name]
-    return f"{what.format(loss=loss)} {sign} {unheld(shown(Number(bound, unit=unit)))}"
+    return f"{what.format(loss=loss)} {sign} {unheld(given(Number(bound, unit=unit)))}"
 
 
 def headline(

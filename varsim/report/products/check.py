@@ -315,7 +315,7 @@ def _axes(paths: Sequence[str], values: Sequence[Sequence[str]]) -> Table:
         text if len(text) <= _WIDEST else f"{texts[0]} to {texts[-1]}"
         for text, texts in zip(every, values, strict=True)
     )
-    each = Column("values", "values", tuple(told), prose=True)
+    each = Column("values", "values", tuple(told), prose=True, main=True)
     return Table(tuple(paths), (Column("count", "count", counts), each), corner="axis", fold=False)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.told import Cell, Column, Number, Table
-from varsim.report.wording import names, shown, unheld
+from varsim.report.wording import given, names, unheld
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
@@ -95,7 +95,7 @@ def _numbers(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
         if target == "throughput":
             name = speed_named(question.base)
         sign = ">=" if BOUNDS[target] else "<="
-        least = unheld(shown(Number(bound, unit=unit)))
+        least = unheld(given(Number(bound, unit=unit)))
         head = f"{name.format(loss=question.loss)} {sign} {least}"
         yield Column(target, head, tuple(_reached(one, target) for one in rows), note="margin")
 

@@ -261,7 +261,15 @@ class _Telling:
                 name += f": {head}" if not alone and metric != speed(table.rows[0]) else ""
                 own = f"{metric} {label}"
                 detail = metric in DETAILS
-                columns.append(Column(own, name, cells, bar=metric == STEERING, detail=detail))
+                columns.append(
+                    Column(
+                        *(own, name, cells),
+                        bar=metric == STEERING,
+                        detail=detail,
+                        of="" if alone else self.named[label],
+                        main=metric == speed(table.rows[0]),
+                    )
+                )
         heads = ", ".join(dict.fromkeys(name for place in places for name in place))
         corner = heads if alone else f"{unit_of(speed(table.rows[0]))} by {heads}"
         there = [one for one in columns if any(there_is(cell) for cell in one.cells)]

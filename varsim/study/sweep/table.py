@@ -220,10 +220,10 @@ class Table(Shown):
     def misfits(self) -> set[tuple[int, str]]:
         """Point and strategy of what is known not to fit into memory."""
         return {
-            (index, strategy.label)
-            for index, point in enumerate(self.sweep.points)
-            for strategy in point.scenario.strategies
-            if point.scenario.too_large(strategy)
+            (row.point, row.strategy)
+            for row in self.rows
+            for scenario in [self.sweep.points[row.point].scenario]
+            if scenario.too_large(scenario.strategy(row.strategy))
         }
 
     def cells(self) -> Iterator[list[Cell]]:
