@@ -64,6 +64,18 @@ def test_it_is_drawn(plan: Plan) -> None:
     assert [text.get_text() for text in axes.texts] == ["target\n150"]
 
 
+def test_its_first_axis_is_what_is_minimized(tmp_path: Path) -> None:
+    """Where that is not the cost of an hour there is no front along that."""
+    block = BLOCK.replace("minimize: cost_per_hour", "minimize: cost_per_million_examples")
+    asked = question(block)
+    found, runs, cells = searched(asked, tmp_path)
+    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    chart, every = the(plan), trade(plan.found).every
+    assert chart.x == "cost of a million examples (USD)"
+    assert list(chart.data["x"]) == [one.objective.mean for one in every]
+    assert not any(chart.data["front"])
+
+
 def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
     failing = "failures={horizon: 2 d, detection: 1 min, of: [{domain: worker, mtbf: 20 d}]}"
     changed = {

@@ -170,6 +170,42 @@ class TestTold:
         assert all(str(one).endswith("workers = 3 to 4") for one in who)
         assert len(who) == 1 + several
 
+    @pytest.mark.parametrize(
+        ("slow", "where"),
+        [
+            ({(2, 10), (3, 10), (4, 10), (2, 25)}, "workers = 3 to 4, bandwidth = 25 Gbit/s"),
+            ({(2, 10), (3, 10), (2, 25)}, "workers = 3, bandwidth = 25 Gbit/s"),
+        ],
+    )
+    def test_of_two_axes_what_is_not_told_from_the_best(
+        self, tmp_path: Path, slow: set[tuple[int, int]], where: str
+    ) -> None:
+        """The range along each axis; where it has gaps, the point with the fewest machines."""
+        block = "cluster.workers: [2, 3, 4]\ncluster.network.bandwidth: [10 Gbit/s, 25 Gbit/s]"
+        table, _, _ = carried_out(sweep(block), tmp_path)
+        places = [tuple(value.text for value in point.values) for point in table.sweep.points]
+        poor = {(str(workers), f"{rate} Gbit/s") for workers, rate in slow}
+        fast = places.index(("4", "25 Gbit/s"))
+
+        def rates(point: int) -> tuple[float, ...]:
+            if places[point] in poor:
+                return (100.0, 100.1, 99.9)
+            return (150.0, 150.1, 150.0) if point == fast else (150.0, 149.9, 150.1)
+
+        rows = tuple(
+            row._replace(
+                values={"examples_per_s": rates(row.point)},
+                estimates=row.estimates | {"examples_per_s": interval(rates(row.point))},
+            )
+            for row in table.rows
+        )
+        found = told(replace(table, rows=rows))
+        who = found.headline[0].values["tied"]
+        assert isinstance(who, tuple)
+        assert [one.partition(" at ")[2] for one in who] == [where, where]
+        cells = {one.head: one.cells[0] for one in found.table.columns}
+        assert f"workers = {cells['workers']}, bandwidth = {cells['bandwidth']}" == where
+
     def test_of_two_axes_the_best_point_of_each_then_the_map(self, tmp_path: Path) -> None:
         table = carried_out(sweep(), tmp_path)
         found = told(table)

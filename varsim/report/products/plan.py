@@ -185,20 +185,24 @@ def _every(plan: "Plan") -> Table:
 
 
 def _trade(plan: "Plan", every: Table) -> Chart | None:
-    """Cost and throughput, or goodput where that is a target; a hollow point may miss targets."""
+    """What is minimized, and throughput, or goodput where that is a target; hollow may miss some.
+
+    Only along the cost of an hour is there a front.
+    """
     cells, _, front = trade(plan.found)
     # While nothing fails all are as fast: then throughput says little.
     fast = plan.question.targets.goodput is None
-    price = "machines" if plan.question.base.prices is None else "cost_per_hour"
+    least = plan.question.objective
+    hourly = least == "cost_per_hour"
     rows = list(enumerate(cells[:MOST_CELLS]))
     targets = plan.question.targets
-    costs = [one.hourly for one in cells if one.hourly > 0]
+    costs = [one.objective.mean for one in cells if one.objective.mean > 0]
     wide = bool(costs) and max(costs) >= _WIDE * min(costs)
     chart = scatter(
         every,
-        price,
+        least,
         "throughput" if fast else "goodput",
-        [at for at, one in rows if fast and one in front],
+        [at for at, one in rows if fast and hourly and one in front],
         [at for at, one in rows if not one.feasible],
         [at for at, one in rows if one == plan.found.answer],
         targets.throughput if fast else targets.goodput,

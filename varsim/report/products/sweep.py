@@ -18,10 +18,12 @@ from varsim.report.products.sweep_points import (
     metrics,
     name_of,
     points,
+    ranking,
     speed,
     there_is,
     unit_of,
 )
+from varsim.report.products.sweep_ties import in_words, place, spans
 from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Value
 from varsim.report.told import Table as Told
 from varsim.report.wording import headline
@@ -29,7 +31,7 @@ from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, descriptions, short_names
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking, ranked
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _FILES: Final = {
@@ -78,19 +80,6 @@ def best(table: Table, strategy: str) -> Row | None:
     rows = [row for row in rows if (row.point, row.strategy) not in table.misfits] or rows
     rows = [row for row in rows if not row.done.too_short] or rows
     return max(rows, key=lambda row: row.mean(speed(row)), default=None)
-
-
-def ranking(
-    table: Table, rows: Sequence[Row], metric: str, *, highest: bool = True, of: int = 0
-) -> Ranking[int] | None:
-    """Some rows, by their place among them; `of`: from how many they were chosen."""
-    return ranked(
-        {index: row.values[metric] for index, row in enumerate(rows)},
-        equal_within=table.equal_within,
-        highest=highest,
-        exact=lambda index: rows[index].exact(metric),
-        chosen_from=of,
-    )
 
 
 class _Telling:
@@ -150,17 +139,23 @@ class _Telling:
         note = headline(found, where, values, count)
         more: dict[str, Value] = {"more": _more(self.table)} if note.code == "untold" else {}
         if "tied" in note.values and len(self.table.strategies) == 1:
-            span = self._span([rows[index] for index in found.tied])
+            tied, first = [rows[index] for index in found.tied], rows[found.best]
+            span = self._span(tied) or in_words(self.table, spans(self.table, tied, first, metric))
             more |= {"tied": (span,)} if span else {}
         return note._replace(values={**note.values, **more})
 
     def _reach(self, row: Row, metric: str) -> str:
-        """Its place, along one axis with what is not told from it."""
-        own = self._own(row.strategy)
-        found = ranking(self.table, own, metric) if len(self.table.strategies) > 1 else None
-        known = found is not None and not found.of(UNTOLD)
-        span = self._span([own[index] for index in found.tied]) if found and known else ""
+        """Its place, with what is not told from it."""
+        tied = self._as_good(row, metric) if len(self.table.strategies) > 1 else []
+        span = self._span(tied) or in_words(self.table, spans(self.table, tied, row, metric))
         return f"{self.named[row.strategy]} at {span}" if span else self._place(row, metric)
+
+    def _as_good(self, row: Row, metric: str) -> list[Row]:
+        """The rows of its strategy that are not told from it, the best; none where that is open."""
+        own = self._own(row.strategy)
+        found = ranking(self.table, own, metric)
+        known = found is not None and not found.of(UNTOLD)
+        return [own[index] for index in found.tied] if found is not None and known else []
 
     def _span(self, rows: Sequence[Row]) -> str:
         """From where to where points lie, if they are numbers in a row on the axis."""
@@ -237,9 +232,12 @@ class _Telling:
         if self.one_axis:
             return self._along()
         rows = self.bests or list(self.table.rows[:1])
-        found = points(self.table, rows)
         first = rows[0]
-        by_speed = ranking(self.table, self.answers, speed(first)) if self.answers else None
+        metric = speed(first)
+        as_good = [spans(self.table, self._as_good(row, metric), row, metric) for row in rows]
+        places = [place(self.table, *each) for each in zip(rows, as_good, strict=True)]
+        found = points(self.table, rows, places)
+        by_speed = ranking(self.table, self.answers, metric) if self.answers else None
         tied = len(by_speed.tied) if by_speed is not None else 0
         return Told(found.rows, found.columns, corner="best point of", best=tied)
 

@@ -1,7 +1,7 @@
 """The points of a sweep as a table: where each lies, and its numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from varsim.report.told import Cell, Column, Number
@@ -10,7 +10,7 @@ from varsim.report.wording import names, shown
 from varsim.study.goodput import INTERVAL, KEPT
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table
-from varsim.study.verdict import front, surely_more
+from varsim.study.verdict import Ranking, front, ranked, surely_more
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
@@ -23,10 +23,25 @@ def speed(row: Row) -> str:
     return KEPT if KEPT in row.values else STEERING
 
 
-def points(table: Table, rows: Sequence[Row] = ()) -> Told:
+def ranking(
+    table: Table, rows: Sequence[Row], metric: str, *, highest: bool = True, of: int = 0
+) -> Ranking[int] | None:
+    """Some rows, by their place among them; `of`: from how many they were chosen."""
+    return ranked(
+        {index: row.values[metric] for index, row in enumerate(rows)},
+        equal_within=table.equal_within,
+        highest=highest,
+        exact=lambda index: rows[index].exact(metric),
+        chosen_from=of,
+    )
+
+
+def points(
+    table: Table, rows: Sequence[Row] = (), places: Sequence[Mapping[str, str]] = ()
+) -> Told:
     """A row for each of these rows, by default of all: where it lies, and its numbers."""
     rows = rows or table.rows[:MOST_ROWS]
-    places = [table.place(row) for row in rows]
+    places = places or [table.place(row) for row in rows]
     columns = [
         Column(name, name, tuple(place.get(name, "") for place in places))
         for name in dict.fromkeys(name for place in places for name in place)
