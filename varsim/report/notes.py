@@ -347,7 +347,9 @@ NOTES: Final[dict[str, Line]] = {
     ),
     "memory-marked": "{who}: {needs} needed, {has} per {where}; timed anyway.",
     "other-speed": _other_speed,
-    "close-cells": "Too close to call; others that qualify: {count}. The answer has the lowest mean.",
+    "close-cells": (
+        "Too close to call; others that qualify: {count}. The answer has the lowest mean."
+    ),
     "unpriced": "No price is given for {what}: the answer uses {has} at no cost ({remedy}).",
     "file-rates": (
         "Times to loss {target} are at the learning rates in the file: {rates}; varsim tune finds "
