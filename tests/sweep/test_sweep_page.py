@@ -202,7 +202,7 @@ class TestTold:
         found = told(replace(table, rows=rows))
         who = found.headline[0].values["tied"]
         assert isinstance(who, tuple)
-        assert [one.partition(" at ")[2] for one in who] == [where, where]
+        assert [str(one).partition(" at ")[2] for one in who] == [where, where]
         cells = {one.head: one.cells[0] for one in found.table.columns}
         assert f"workers = {cells['workers']}, bandwidth = {cells['bandwidth']}" == where
 
