@@ -29,7 +29,7 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
 def test_strategies_that_are_left_out_are_no_misfits(tmp_path: Path) -> None:
     limits = "memory: {server: 1 MB, exceeded: refuse}\n"
     swept = sweep("cluster.workers: [2, 4]", base=BASE + limits)
-    table, _, _ = carried_out(swept, tmp_path)
+    table = carried_out(swept, tmp_path)
     assert {label for _, label in table.misfits} == {"backup_workers"}
     fine = replace(table, rows=tuple(row for row in table.rows if row.strategy == "on_write"))
     assert not fine.misfits

@@ -182,7 +182,7 @@ class TestTold:
     ) -> None:
         """The range along each axis; where it has gaps, the point with the fewest machines."""
         block = "cluster.workers: [2, 3, 4]\ncluster.network.bandwidth: [10 Gbit/s, 25 Gbit/s]"
-        table, _, _ = carried_out(sweep(block), tmp_path)
+        table = carried_out(sweep(block), tmp_path)
         places = [tuple(value.text for value in point.values) for point in table.sweep.points]
         poor = {(str(workers), f"{rate} Gbit/s") for workers, rate in slow}
         fast = places.index(("4", "25 Gbit/s"))
