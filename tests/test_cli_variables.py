@@ -113,7 +113,8 @@ class TestRun:
         for command in ("run", "check"):
             result = run(command, count)
             assert result.exit_code == 2
-            assert result.stderr.startswith(f"{count}:19:20: error: outside[1].every 3 is beyond")
+            place = f"{count}:19:20: error: program.outside[1].every 3 is beyond"
+            assert result.stderr.startswith(place)
             assert "Traceback" not in result.stderr
 
 

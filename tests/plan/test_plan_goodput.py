@@ -74,7 +74,7 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
     assert document["answer"]["checkpoint_interval_s"]["mean"] == every
     (cells,), (chart,) = told.appendix, told.charts
     assert "optimal interval" in [one.head for one in cells.columns]
-    assert (chart.x, chart.y) == ("cost per hour (USD/h)", "goodput >= 70 % (share)")
+    assert (chart.x, chart.y) == ("cost of a million examples (USD)", "goodput >= 70 % (share)")
     assert chart.target == 0.7
     assert sum(chart.data["ring"]) == 1 < len(cells.rows)
 

@@ -154,7 +154,7 @@ class TestManyScenarios:
     @pytest.mark.parametrize("spells", [False, True])
     def test_of_a_sweep(self, tmp_path: Path, spells: bool) -> None:
         swept = sweeping.sweep(sets=[f"cluster.compute={SLOW if spells else HEAVY}"])
-        table, _, _ = sweeping.carried_out(swept, tmp_path)
+        table = sweeping.carried_out(swept, tmp_path)
         codes = [note.code for note in table.report.notes]
         assert ("few-spells" in codes, "heavy-tail" in codes) == (spells, not spells)
 
