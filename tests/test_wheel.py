@@ -58,7 +58,7 @@ def test_installed_in_an_empty_environment_every_command_runs(tmp_path: Path) ->
     (tmp_path / "small.yaml").write_text(small, encoding="utf-8")
     (tmp_path / "sweep.yaml").write_text(small + SWEEP, encoding="utf-8")
     assert "on_write" in told(varsim, "list", "strategies", cwd=tmp_path)
-    assert told(varsim, "check", "small.yaml", cwd=tmp_path).startswith("small.yaml: ok")
+    assert told(varsim, "check", "small.yaml", cwd=tmp_path).startswith("small is valid")
     assert "report: " in told(varsim, "run", "small.yaml", cwd=tmp_path)
     assert "result sha256: " in told(varsim, "sweep", "sweep.yaml", "--out", "swept", cwd=tmp_path)
     assert "report: " in told(varsim, "demo", "--out", "shown", cwd=tmp_path)
