@@ -214,7 +214,6 @@ class Report:
     notes: tuple[Note, ...]
     question: str = ""
     next: str = ""
-    setting: Mapping[str, Value] = field(default_factory=dict)
     charts: tuple[Chart, ...] = ()
     pictures: Callable[[], tuple[Chart, ...]] = tuple
     embedded: Mapping[str, str] = field(default_factory=dict)

@@ -60,7 +60,6 @@ def report(plan: "Plan") -> Report:
         tuple(_headline(plan)),
         _best_of_each(plan),
         tuple(_notes(plan)),
-        setting={"cells": len(plan.found.looked_at), "runs": plan.made},
         charts=charts,
         details=tuple(_front(plan)),
         appendix=(every,),

@@ -53,11 +53,6 @@ def report(table: Table) -> Report:
         tuple(found.headline()),
         compared,
         tuple(found.notes()),
-        setting={
-            "strategies": len(table.strategies),
-            "points": len(sweep.points),
-            "runs": sum({row.case: row.replications for row in table.rows}.values()),
-        },
         charts=charts,
         details=(*maps, every),
         always=min(1, len(maps)),

@@ -55,12 +55,6 @@ def report(result: "Result") -> Report:
         table,
         tuple(Remarks(result, found.named, found.short).notes()),
         next="varsim explain FILE" if result.compared else "",
-        setting={
-            "workers": scenario.cluster.workers,
-            "strategies": len(result.strategies),
-            "replications": result.replications,
-            "seed": scenario.seed,
-        },
         source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
         families={found.named[one.label]: one.family for one in scenario.strategies},

@@ -45,7 +45,6 @@ def report(why: "Why") -> Report:
         found.table(),
         tuple(found.notes()),
         next="varsim explain FILE --strategy NAME" if len(found.moving) > 1 else "",
-        setting={"workers": scenario.cluster.workers, "strategies": len(why.accounts)},
         details=tuple(found.details()),
         source=Source(dump_scenario(scenario), "varsim explain scenario.yaml --out again"),
         provenance=provenance(scenario),
