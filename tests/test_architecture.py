@@ -41,7 +41,8 @@ LIBRARIES = {
     "scipy.stats": {"calibration"},
 }
 
-LONGEST_FILE = 450
+# A file is an idea, not a ruler's length; beyond this it is two.
+LONGEST_FILE = 700
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 STRATEGIES = [path for path in MODULES if "strategies" in path.parts]
