@@ -13,8 +13,8 @@ from tests.seams import LinkRow, Trace, load_text
 from varsim import Result
 from varsim.report import page
 from varsim.report.files.save import save
-from varsim.report.products import details
-from varsim.report.products.details import MOST_LINKS
+from varsim.report.products import figures
+from varsim.report.products.figures import MOST_LINKS
 from varsim.report.wording import shown, unheld
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr"}
@@ -151,7 +151,7 @@ class TestPage:
 
     def test_explains_every_file_of_a_run(self, tmp_path: Path) -> None:
         save(a_result(), tmp_path / "run")
-        assert {path.name for path in (tmp_path / "run").iterdir()} == set(details.FILES)
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(figures.FILES)
 
 
 class TestDetails:

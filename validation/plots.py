@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
 from varsim.report.charts.looks import Look, looks
-from varsim.report.charts.panel import swatch
-from varsim.report.charts.style import FAINT, lay_out, panels, short, style, write
+from varsim.report.charts.style import FAINT, lay_out, panels, short, style, swatch, write
 
 _MISSED: Final = "#bd1f01"
 _JUDGED: Final = (Verdict.PASS, Verdict.MISS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.handmade import a_scenario, a_trace
 from varsim.cluster.rows import Rows
-from varsim.report.files.chrome_trace import chrome_trace
+from varsim.report.files.rows import chrome_trace
 from varsim.study.result import Result
 
 

@@ -115,7 +115,7 @@ def test_what_dead_processes_left_is_removed(result: Result, tmp_path: Path) -> 
 def test_an_error_names_the_directory_that_was_asked_for(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(report: Report, directory: Path) -> None:
+    def full(report: Report, directory: Path, beside: Path | None) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(page, "write", full)

@@ -19,8 +19,8 @@ from tests.handmade import a_result, a_scenario
 from varsim import inert
 from varsim.report import page
 from varsim.report.files.directory import Kind, NotARunError, check_file, check_target
+from varsim.report.files.rows import fair_shares, seconds_text
 from varsim.report.files.save import save
-from varsim.report.files.text_columns import fair_shares, seconds_text
 from varsim.report.formats import render
 from varsim.report.told import Report
 from varsim.scenario.loading import load_scenario
@@ -162,10 +162,10 @@ def test_markdown_is_the_answer_and_one_table() -> None:
     assert lines[-1] == f"- {inert.markdown(result.notes[-1])}"
 
 
-def failing(error: type[BaseException]) -> Callable[[Report, Path], None]:
+def failing(error: type[BaseException]) -> Callable[[Report, Path, Path | None], None]:
     """A page that ends in an error when the data of its run have been written."""
 
-    def write(report: Report, directory: Path) -> None:
+    def write(report: Report, directory: Path, beside: Path | None) -> None:
         assert set(contents(directory)) == FILES | DRAWN
         raise error
 
@@ -195,7 +195,7 @@ def test_what_is_interrupted_leaves_nothing(
 def test_an_older_run_is_replaced_whole(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(report: Report, directory: Path) -> None:
+    def write(report: Report, directory: Path, beside: Path | None) -> None:
         (directory / "links.svg").write_text(report.question)
 
     monkeypatch.setattr(page, "write", write)

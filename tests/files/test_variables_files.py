@@ -11,7 +11,6 @@ from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report import page
 from varsim.report.files.directory import FILES, kinds_of
-from varsim.report.files.program import save_variables
 from varsim.report.files.save import save
 from varsim.report.formats import render
 from varsim.report.told import Report
@@ -63,7 +62,7 @@ def result() -> VariablesResult:
 
 
 def saved(result: VariablesResult, directory: Path) -> Path:
-    return save_variables(result, directory).directory
+    return save(result, directory).directory
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -72,9 +71,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 class TestSaving:
     def test_all_files_are_written(self, result: VariablesResult, tmp_path: Path) -> None:
-        assert (
-            save_variables(result, tmp_path / "deep" / "run").directory == tmp_path / "deep" / "run"
-        )
+        assert save(result, tmp_path / "deep" / "run").directory == tmp_path / "deep" / "run"
         assert set(contents(tmp_path / "deep" / "run")) == WRITTEN
         assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
 
@@ -133,17 +130,17 @@ class TestSaving:
         error: type[BaseException],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        def write(report: Report, directory: Path) -> None:
+        def write(report: Report, directory: Path, beside: Path | None) -> None:
             assert set(contents(directory)) == WRITTEN
             raise error
 
         monkeypatch.setattr(page, "write", write)
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", result.report, plots="")
+            save(result, tmp_path / "run", result.report, plots="")
         assert list(tmp_path.iterdir()) == []
         before = contents(saved(result, tmp_path / "run"))
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", result.report, plots="")
+            save(result, tmp_path / "run", result.report, plots="")
         assert contents(tmp_path / "run") == before
         assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
@@ -178,7 +175,7 @@ class TestKinds:
         (tmp_path / "run" / "staleness.svg").touch()
         (tmp_path / "run" / "notes.txt").write_text("mine")
         (tmp_path / "run" / "runs.csv").write_text("mine too")
-        save_variables(result, tmp_path / "run")
+        save(result, tmp_path / "run")
         (tmp_path / "run" / "crossover.png").touch()
         assert set(contents(tmp_path / "run")) == {*WRITTEN, "notes.txt", "crossover.png"}
         save(a_result(), tmp_path / "run")
@@ -195,9 +192,9 @@ class TestKinds:
     def test_a_plot_that_the_new_run_lacks_is_gone(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        save_variables(result, tmp_path / "run")
+        save(result, tmp_path / "run")
         (tmp_path / "run" / "crossover.svg").touch()
-        save_variables(result, tmp_path / "run")
+        save(result, tmp_path / "run")
         assert set(contents(tmp_path / "run")) == WRITTEN
 
     def test_all_that_a_run_consists_of_is_known(self) -> None:
@@ -216,14 +213,14 @@ class TestKinds:
 
 
 def test_without_rows_there_are_only_the_numbers(result: VariablesResult, tmp_path: Path) -> None:
-    save_variables(result, tmp_path / "run", rows=False)
+    save(result, tmp_path / "run", rows=False)
     assert set(contents(tmp_path / "run")) == {"scenario.yaml", "summary.csv", "result.json"}
 
 
 def test_rows_that_are_left_out_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 92)
     made = simulate_variables(scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5))
-    (note,) = save_variables(made, tmp_path / "run").notes
+    (note,) = save(made, tmp_path / "run").notes
     assert note.startswith("acts.csv: 90 of 105 rows, the first ones of each run")
 
 

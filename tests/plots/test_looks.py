@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from varsim.report.charts.acts import ACTS
 from varsim.report.charts.looks import DARK, DASHES, MARKERS, PARTS, PHASES, SHADES, VAIN, looks
+from varsim.report.charts.spans import ACTS
 from varsim.strategies import STRATEGIES, family
 
 # Full dichromacy: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of

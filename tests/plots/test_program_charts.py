@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report.charts.acts import ACTS, MARKERS
 from varsim.report.charts.marks import drawn
-from varsim.report.products.program_step import WAITING, chart, last_whole, shown_steps
+from varsim.report.charts.spans import ACTS, MARKERS
+from varsim.report.products.variables import WAITING, last_whole, shown_steps, step_chart
 from varsim.report.told import Chart
 from varsim.study.simulation import simulate_variables
 from varsim.study.variables import VariablesResult
@@ -59,7 +59,7 @@ class TestWhichSteps:
     def test_steps_that_overlap_are_shown_together(self) -> None:
         found = apart(outside=(read(every=3),), steps=6, modes=("on_read", "on_write"))
         assert shown_steps(found) == range(1, 4)
-        boxes = rows(chart(found), "on_read", "compute", "replica 0")
+        boxes = rows(step_chart(found), "on_read", "compute", "replica 0")
         assert [(one["step"], *us(one)) for one in boxes] == [
             (step, 1000 * (step - 1), 1000 * step) for step in (1, 2, 3)
         ]
@@ -68,7 +68,7 @@ class TestWhichSteps:
         found = apart(outside=(), steps=12)
         assert shown_steps(found) == range(1, 2)
         # Step 1 of replica 1 takes until 3 ms, when the others are through three.
-        boxes = rows(chart(found), "on_read", "compute", "replica 0")
+        boxes = rows(step_chart(found), "on_read", "compute", "replica 0")
         assert [one["step"] for one in boxes] == [1, 2, 3]
 
     def test_of_a_run_that_is_cut_a_whole_step_is_shown(
@@ -79,12 +79,12 @@ class TestWhichSteps:
         assert [last_whole(found, mode) for mode in MODES] == [1, 1, 1]
         assert shown_steps(found) == range(1, 2)
         monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 3)
-        assert "not all is kept" in chart(result(add(1.0), steps=9)).remarks["on_write"]
+        assert "not all is kept" in step_chart(result(add(1.0), steps=9)).remarks["on_write"]
 
 
 class TestStep:
     def test_boxes_by_hand(self) -> None:
-        found = chart(apart())
+        found = step_chart(apart())
         assert [us(one) for one in rows(found, "on_write", "compute", "replica 0")] == [(0, 1000)]
         assert [us(one) for one in rows(found, "on_write", WAITING)] == [(1000, 3000)] * 2
         writes = rows(found, "on_write", "assign_add")
@@ -94,11 +94,11 @@ class TestStep:
         assert us(collected) == (3000, 3000 + COLLECTED)
 
     def test_what_takes_no_time_is_counted_at_its_moment(self) -> None:
-        (own,) = rows(chart(result(add(1.0, times=4))), "on_read", "assign_add", "replica 2")
+        (own,) = rows(step_chart(result(add(1.0, times=4))), "on_read", "assign_add", "replica 2")
         assert (us(own), own["often"]) == ((0, 0), 4)
 
     def test_messages_go_between_rows(self) -> None:
-        found = chart(result(add(1.0)))
+        found = step_chart(result(add(1.0)))
         sent = rows(found, "on_read", "message")
         assert [(one["row"], one["to"]) for one in sent] == [
             ("replica 1", "outside"), ("replica 2", "outside"),
@@ -113,7 +113,7 @@ class TestStep:
     def test_where_they_cannot_be_told_apart_they_are_counted(self, replica: Any, why: str) -> None:
         cluster = {"compute": {"kind": "constant", "value": 10.0}, "network": WIRE}
         cluster = cluster if replica is COMPUTE else {"network": WIRE}
-        found = chart(result(replica, add(1.0), cluster=cluster, modes=("on_write",)))
+        found = step_chart(result(replica, add(1.0), cluster=cluster, modes=("on_write",)))
         assert found.remarks["on_write"].endswith(why)
         assert rows(found, "on_write", "message") == []
 
@@ -124,16 +124,16 @@ class TestStep:
             "slow_workers": ({"rank": 20, "factor": 2.0},),
             "network": WIRE,
         }
-        found = chart(result(COMPUTE, cluster=cluster, modes=("on_read",)))
+        found = step_chart(result(COMPUTE, cluster=cluster, modes=("on_read",)))
         names = list(dict.fromkeys(one["row"] for one in found.rows()))
         assert names == [*(f"replica {rank}" for rank in (*range(11), 20)), "outside"]
         assert found.remarks["on_read"].endswith("12 of 30 replicas")
 
     def test_all_of_it_is_drawn(self) -> None:
         found = apart()
-        figure, axes = drawn([chart(found)], found.families)
+        figure, axes = drawn([step_chart(found)], found.families)
         assert [one.get_title(loc="left") for one in axes] == list(MODES)
-        boxes = [one for one in chart(found).rows() if one["activity"] in ACTS]
+        boxes = [one for one in step_chart(found).rows() if one["activity"] in ACTS]
         lasting = [one for one in boxes if one["end"] > one["start"]]
         assert sum(len(one.collections) for one in axes) == len(lasting)
         (legend,) = figure.legends
@@ -145,8 +145,8 @@ class TestStep:
 
     def test_what_takes_no_time_at_all_is_drawn(self) -> None:
         found = result(read(), outside=(), modes=("on_read",))
-        assert chart(found).remarks["on_read"].endswith("; nothing is sent")
-        drawn([chart(found)], found.families)
+        assert step_chart(found).remarks["on_read"].endswith("; nothing is sent")
+        drawn([step_chart(found)], found.families)
 
     def test_actions_differ_by_hatch_and_by_mark(self) -> None:
         looks = [look for kind, look in ACTS.items() if kind != WAITING]

@@ -19,8 +19,8 @@ from varsim.cluster.trace import EvaluationRow, Trace
 from varsim.report.charts.looks import looks
 from varsim.report.charts.marks import drawn, write_all
 from varsim.report.charts.style import write
-from varsim.report.products.curves import POINTS
-from varsim.report.products.curves import curves as read_curves
+from varsim.report.products.figures import POINTS
+from varsim.report.products.figures import curves as read_curves
 from varsim.report.told import Chart
 from varsim.study.result import Result
 from varsim.study.statistics import interval

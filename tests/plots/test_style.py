@@ -7,8 +7,16 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from varsim.report.charts.panel import swatch
-from varsim.report.charts.style import drawable, lay_out, panels, short, style, wrapped, write
+from varsim.report.charts.style import (
+    drawable,
+    lay_out,
+    panels,
+    short,
+    style,
+    swatch,
+    wrapped,
+    write,
+)
 from varsim.report.wording import axis
 
 

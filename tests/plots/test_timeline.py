@@ -17,7 +17,6 @@ from varsim.report.charts import timeline
 from varsim.report.charts.looks import ACTIVITIES
 from varsim.report.charts.marks import drawn
 from varsim.report.charts.spans import MOST_UPDATES
-from varsim.report.products import stretch
 from varsim.report.told import Chart
 from varsim.report.wording import unheld
 from varsim.study.result import Result
@@ -47,38 +46,38 @@ def result_of(traces: Sequence[Trace], **cluster: Any) -> Result:
 class TestWindow:
     def test_is_five_steps_of_the_first_strategy(self) -> None:
         slow, quick = a_run("slow", 3, 9, seconds=2), a_run("quick", 3, 30)
-        assert stretch.window(result_of([slow, quick])) == 10
-        assert stretch.window(result_of([quick, slow])) == 5
+        assert timeline.window(result_of([slow, quick])) == 10
+        assert timeline.window(result_of([quick, slow])) == 5
 
     def test_ends_when_half_of_the_workers_have_made_them(self) -> None:
         # Worker 0 ends its third, worker 1 its second iteration at 10 s, as the run does.
-        assert stretch.window(a_result()) == 10
+        assert timeline.window(a_result()) == 10
         run = a_run("a", 3, 6)
         straggler = run.spans[:, 0] == 2
         run.spans[straggler, 2:4] *= 2
-        assert stretch.window(result_of([run])) == 5
+        assert timeline.window(result_of([run])) == 5
 
     def test_is_shorter_where_another_strategy_would_show_too_much(self) -> None:
         # 1 s of it holds 40 spans of each worker, so 60 per worker take 1.5 s.
         fine = a_run("fine", 2, 10, cut=40)
-        assert stretch.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
+        assert timeline.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
 
     def test_reaches_the_first_update_of_everybody_if_that_can_be_read(self) -> None:
         quick, slow = a_run("quick", 2, 30), a_run("slow", 2, 2, seconds=12)
-        assert stretch.window(result_of([quick, slow])) == 12
+        assert timeline.window(result_of([quick, slow])) == 12
         # To 12 s the fine one would show 30 spans of a worker in each second, to 13 s one too many.
-        fine = a_run("fine", 2, 30, cut=stretch.MOST_TO_REACH // 12)
-        assert stretch.window(result_of([fine, slow])) == 12
+        fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
+        assert timeline.window(result_of([fine, slow])) == 12
         slower = a_run("slower", 2, 2, seconds=13)
-        assert stretch.window(result_of([fine, slower])) == 2
+        assert timeline.window(result_of([fine, slower])) == 2
 
     def test_reaches_no_further_than_all_panels_together_can_be_read(self) -> None:
         slow = a_run("slow", 2, 2, seconds=12)
-        most = stretch.MOST_TO_REACH // 12
+        most = timeline.MOST_TO_REACH // 12
         many = [a_run(f"fine {i}", 16, 30, cut=most) for i in range(2)]
-        assert sum(12 * most * 16 for _ in many) > stretch.MOST_TO_DRAW
-        assert stretch.window(result_of([many[0], slow])) == 12
-        assert stretch.window(result_of([*many, slow])) == 2
+        assert sum(12 * most * 16 for _ in many) > timeline.MOST_TO_DRAW
+        assert timeline.window(result_of([many[0], slow])) == 12
+        assert timeline.window(result_of([*many, slow])) == 2
 
 
 NAMED = {"none": "async PS", "a": "A", "b": "B"}
@@ -138,7 +137,7 @@ class TestChart:
             }
         )
         chart = chart_of(Result(slow, [a_run("none", 100, 5)], []))
-        shown = [*range(stretch.MOST_WORKERS - 2), 70, 99]
+        shown = [*range(timeline.MOST_WORKERS - 2), 70, 99]
         assert sorted({row["worker"] for row in chart.rows()} - {None}) == shown
         assert chart.remarks == {"async PS": "16 of 100 workers; 5 updates"}
         # A strategy with fewer workers than the cluster shows those that it has.
@@ -146,7 +145,7 @@ class TestChart:
         assert {row["worker"] for row in chart_of(alone).rows()} == {0, None}
 
     def test_a_first_update_beyond_the_window_is_told(self) -> None:
-        fine = a_run("a", 2, 30, cut=stretch.MOST_TO_REACH // 12)
+        fine = a_run("a", 2, 30, cut=timeline.MOST_TO_REACH // 12)
         chart = chart_of(result_of([fine, a_run("b", 2, 2, seconds=13)]))
         assert unheld(chart.remarks["B"]) == "0 updates, the first after 13 s"
 

@@ -5,7 +5,7 @@ import pytest
 from tests.programs import add, read, scenario, variable
 from varsim import simulate_variables
 from varsim.report.notes import line
-from varsim.report.products.details import links
+from varsim.report.products.figures import links
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown, unheld
 from varsim.study.experiment import Program

@@ -14,7 +14,7 @@ from tests.handmade import SECOND, a_result
 from tests.seams import Run, run_one
 from varsim import Result, simulate
 from varsim.report.files.save import save
-from varsim.report.products.pictures import staleness
+from varsim.report.products.figures import staleness
 from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
 from varsim.study.cost import costs

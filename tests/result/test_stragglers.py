@@ -11,7 +11,7 @@ import pytest
 
 from tests.building import run, slow
 from tests.seams import Note
-from varsim.report.products.stragglers import report
+from varsim.report.products.measurements import report
 from varsim.study.stragglers import Stragglers, Table, compute_times, stragglers
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"

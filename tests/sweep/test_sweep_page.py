@@ -12,7 +12,7 @@ from tests.seams import app as cli
 from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
 from varsim.cli.campaigns import _teller
 from varsim.report import page
-from varsim.report.files.keeping import put_report, write_sweep
+from varsim.report.files.save import put_report, write_sweep
 from varsim.report.formats import csv_text
 from varsim.study.experiment import SweepExperiment
 from varsim.study.statistics import interval

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tests.why.hand import saturated, timed
 from varsim.cli import app as cli
 from varsim.report.charts.looks import PARTS
-from varsim.report.files.keeping import put_report
+from varsim.report.files.save import put_report
 from varsim.report.screen import terminal
 from varsim.report.told import Number, Report, Table
 from varsim.scenario.loading import load_scenario

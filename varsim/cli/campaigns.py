@@ -118,7 +118,7 @@ def sweep(
         raise typer.BadParameter(
             "--shard is for machines without a common scheduler: leave it out with dask"
         )
-    from varsim.report.files.keeping import write_sweep
+    from varsim.report.files.save import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.campaign import carry_out
     from varsim.units import counted
@@ -177,7 +177,7 @@ def merge(
     FILE and the options are those of the parts; what is missing can be run afterwards.
     """
     options.check_all(all_rows, format)
-    from varsim.report.files.keeping import write_sweep
+    from varsim.report.files.save import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.store import STORE, is_runs_file
     from varsim.units import counted
@@ -251,7 +251,7 @@ def _conclude(
     all_rows: bool,
 ) -> None:
     """Write and print what came of it."""
-    from varsim.report.files.keeping import FORMS, SWEPT, put_report
+    from varsim.report.files.save import FORMS, SWEPT, put_report
 
     table = experiment.table(books)
     asked = question(directory / SWEPT, whole=True)

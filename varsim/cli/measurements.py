@@ -251,7 +251,7 @@ def stragglers(
     from varsim.calibration.forms import Options, read_files
     from varsim.calibration.measurement import UnreadableError
     from varsim.calibration.steps import equal_times, of_common_steps
-    from varsim.report.products.stragglers import report
+    from varsim.report.products.measurements import report
 
     try:
         read = read_files(files, Options(unit=unit), lambda _: None)
@@ -269,7 +269,7 @@ def stragglers(
     told = report(found, steps.source, numbers, left, read.recorded, note)
     show(told, format, [], every=every)
     if out is not None:
-        from varsim.report.files.keeping import put_report
+        from varsim.report.files.save import put_report
 
         put_report(told, out)
         complain(f"written: {out / 'stragglers.json'}, heat_map.png")
@@ -367,7 +367,7 @@ def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
     from varsim.report.charts.marks import drawn
     from varsim.report.charts.style import write as write_figure
     from varsim.report.files.directory import put
-    from varsim.report.products.measured import charts, families
+    from varsim.report.products.measurements import charts, families
 
     text = markdown(comparison, command, "measured.png")
 

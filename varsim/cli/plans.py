@@ -75,7 +75,7 @@ def plan(
     """
     options.check_backend(backend, scheduler)
     options.check_all(every, format)
-    from varsim.report.files.keeping import put_report
+    from varsim.report.files.save import put_report
     from varsim.report.products.plan_facts import SCENARIO, scenario_text
     from varsim.scenario.plan import load_question
     from varsim.study.amount import MOST_COUNTED

@@ -25,7 +25,6 @@ from varsim.cli.options import EngineName, question
 from varsim.cluster.fast import ENGINE
 
 if TYPE_CHECKING:
-    from varsim.report.files.save import Saved
     from varsim.report.told import Report
     from varsim.scenario.training import Scenario
     from varsim.scenario.variables import VariablesScenario
@@ -58,6 +57,7 @@ def run(
     """
     from varsim.cli.progress import Progress
     from varsim.report.files.directory import RUN, Asked, check_target, replaced
+    from varsim.report.files.save import save
 
     options.check_all(all_rows, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
@@ -71,7 +71,7 @@ def run(
     with Progress(quiet) as progress:
         result = experiment.run(options.processes(jobs), progress)
     told = of_file(result.report, file, asked)
-    saved = _saved(result, directory, told, "" if no_plots else form, rows)
+    saved = save(result, directory, told, plots="" if no_plots else form, rows=rows)
     if other:
         complain(f"varsim: {other}")
     closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
@@ -81,19 +81,6 @@ def run(
     _end(result)
     if made_by and not quiet:
         complain(made_by)
-
-
-def _saved(
-    result: Any, directory: Path, told: "Report", plots: Literal["png", "svg", ""], rows: bool
-) -> "Saved":
-    """The files of a run, written."""
-    if told.kind == "variables":
-        from varsim.report.files.program import save_variables
-
-        return save_variables(result, directory, told, plots=plots, rows=rows)
-    from varsim.report.files.save import save
-
-    return save(result, directory, told, plots=plots, rows=rows)
 
 
 def _end(result: Any) -> None:
@@ -257,7 +244,7 @@ def _why(experiment: Any, out: Path | None, quiet: bool, sure: bool) -> "Report"
 
 def _write_why(told: "Report", out: Path, format: str) -> None:
     """Write its page and figures, and where they are."""
-    from varsim.report.files.keeping import put_report
+    from varsim.report.files.save import put_report
 
     put_report(told, out)
     (write if format == "table" else complain)(f"report: {out / 'why.html'}")

@@ -1,13 +1,20 @@
-"""Who tells of what: one dispatch from a result to its report, by its product."""
+"""Who tells of what: one dispatch from a result to its report, which shows itself in a notebook."""
 
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from varsim.report import formats, screen
-from varsim.report.told import Report
+from varsim.report import formats, page, screen
+from varsim.report.told import Chart, Report
+from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
     from pandas import DataFrame
 
 
@@ -33,26 +40,95 @@ class Told(Report):
         """What the command prints, for a notebook."""
         return formats.html(self)
 
-    def gallery(self) -> Any:
+    def gallery(self) -> "Gallery":
         """Its plots by name."""
-        from varsim.report.notebook import Gallery
-
         return Gallery(self)
 
-    def timeline(self) -> Any:
+    def timeline(self) -> "Timeline":
         """The timeline to walk through; ValueError where there is none."""
-        from varsim.report.notebook import timeline
-
-        return timeline(self)
+        if self.played is None:
+            raise ValueError(f"a result of {self.kind} has no timeline of workers")
+        return Timeline(page.player(self))
 
     def save(self, result: Any, directory: Path, *, rows: bool = False) -> Path:
-        """Write the files of a run; the place of the page."""
-        from varsim.report.notebook import written
+        """Write the files that the command writes; the place of the page."""
+        from varsim.report.files.save import put_report, save
 
-        return written(result, self, directory, rows=rows)
+        if self.kind == "plan":
+            from varsim.report.products.plan_facts import SCENARIO, scenario_text
+
+            put_report(self, directory, {SCENARIO: scenario_text(result, self)})
+        else:
+            save(result, directory, self, rows=rows)
+        return directory / page.PAGES[self.kind]
 
     def __str__(self) -> str:
         return screen.terminal(self, width=screen.WIDEST)
+
+
+class Gallery:
+    """The plots of a report by name: `result.plot.timeline()` draws one and returns its Axes.
+
+    Several panels are a list of Axes, top to bottom. In a notebook the picture is shown, too.
+    """
+
+    def __init__(self, report: Report) -> None:
+        charts, families = report.drawn().items(), report.families
+        self._figures = {name: partial(_chart, views, families) for name, views in charts}
+
+    def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
+        try:
+            known("plot", name, self._figures)
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+        return lambda: _drawn(name, *self._figures[name]())
+
+    def __dir__(self) -> list[str]:
+        return list(self._figures)
+
+    def __repr__(self) -> str:
+        return f"plots: {', '.join(self._figures)}"
+
+
+def _chart(views: list[Chart], families: Mapping[str, str]) -> "tuple[Picture, list[Axes]]":
+    from varsim.report.charts.marks import drawn
+
+    return drawn(views, families)
+
+
+def _drawn(name: str, figure: "Picture", axes: "list[Axes]") -> "Axes | list[Axes]":
+    if "IPython" in sys.modules:
+        from IPython import get_ipython
+        from IPython.display import Image, display
+
+        if get_ipython() is not None:
+            content = BytesIO()
+            figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
+            picture = Image(content.getvalue(), alt=name)  # type: ignore[no-untyped-call]
+            display(picture)  # type: ignore[no-untyped-call]
+    return axes[0] if len(axes) == 1 else axes
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The timeline to walk through, as HTML: what a notebook shows, or a page of its own."""
+
+    page: str
+
+    def __repr__(self) -> str:
+        return "<Timeline: a notebook shows it; save(path) writes it as a page>"
+
+    def _repr_html_(self) -> str:
+        from markupsafe import escape
+
+        return (
+            f'<iframe srcdoc="{escape(self.page)}" title="Timeline" width="100%" height="640" '
+            'frameborder="0"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page."""
+        Path(path).write_text(self.page, encoding="utf-8", newline="\n")
 
 
 def report_of(result: Any) -> Report:

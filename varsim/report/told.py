@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.report.files.directory import Kind
 from varsim.study.statistics import Estimate
@@ -240,3 +240,16 @@ class Report:
             if not views or views[0].x == one.x:
                 views.append(one)
         return found
+
+
+T = TypeVar("T")
+
+
+def plain_number(cell: T) -> T | None:
+    """A cell of JSON: no number, or one without end, is none."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def plain_estimate(found: Estimate) -> dict[str, float | None]:
+    """A mean and its interval for JSON."""
+    return {name: plain_number(getattr(found, name)) for name in ("mean", "low", "high")}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from varsim.distribute.program_run import ValueSummary
-from varsim.report.products.values import beside, number, text
+from varsim.report.products.story_rows import beside, number, text
 from varsim.study.program.tables import exact
 
 

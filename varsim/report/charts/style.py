@@ -1,12 +1,12 @@
-"""How every picture looks: style, layout by the longest labels, text that is safe, files."""
+"""How every picture looks: style, panels, layout by the longest labels, safe text, files."""
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -15,10 +15,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from varsim.inert import visible
+from varsim.report.charts.looks import Look
+from varsim.report.told import Chart
 
 INK: Final = "#1f2328"
 FAINT: Final = "#59636e"
@@ -177,3 +180,35 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
 @cache
 def _glyphs() -> frozenset[int]:
     return frozenset(get_font(findfont(_FONT)).get_charmap())
+
+
+Rows: TypeAlias = list[dict[str, Any]]
+Looks: TypeAlias = Mapping[str, Look]
+
+
+class Panel(NamedTuple):
+    """A part of a picture: a chart, the rows of it that are drawn here, and its Axes."""
+
+    chart: Chart
+    name: str
+    rows: Rows
+    axes: Axes
+
+    def series(self) -> dict[str, Rows]:
+        """The rows by what they are of."""
+        found: dict[str, Rows] = {}
+        for row in self.rows:
+            found.setdefault(row[self.chart.by], []).append(row)
+        return found
+
+
+class Made(NamedTuple):
+    """What a mark has made of its panels: their heights in inches, and what the legend holds."""
+
+    heights: list[float]
+    legend: Sequence[Artist]
+
+
+def swatch(label: str, color: str, **style: Any) -> Line2D:
+    """What stands for a line or a mark in a legend."""
+    return Line2D([], [], color=color, label=label, **style)

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from varsim.report.files.keeping import head
+from varsim.report.files.save import head
 from varsim.report.formats import answer
 from varsim.report.notes import plain
-from varsim.report.products.plain import plain as number
-from varsim.report.products.plain import plain_estimate
 from varsim.report.products.plan_cells import verdict
-from varsim.report.told import Data, Report
+from varsim.report.told import Data, Report, plain_estimate
+from varsim.report.told import plain_number as number
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.goodput import INTERVAL, throughput
 from varsim.study.plan.findings import trade, unpriced

@@ -22,15 +22,18 @@ from varsim.report.notes import plain
 from varsim.report.products.story_rows import (
     DOES,
     Look,
+    beside,
     looks,
+    number,
+    of_arrays,
     sending,
     sentence,
     share_of,
+    shortened,
     size,
     time,
     who,
 )
-from varsim.report.products.values import beside, number, of_arrays, shortened
 from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
 from varsim.report.wording import listed
 from varsim.scenario.provenance import MADE_BY, provenance

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from varsim.report import formats
 from varsim.report.notes import plain
 from varsim.report.products import cautions
-from varsim.report.products.plain import plain as number
 from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value
+from varsim.report.told import plain_number as number
 from varsim.report.wording import names, shown, unheld
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.writing import dump_scenario

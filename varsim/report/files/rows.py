@@ -1,0 +1,386 @@
+"""The rows of a run as text: CSV tables, and the Chrome trace of its first replication."""
+
+import gzip
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.rows import BLOCK, Rows
+from varsim.cluster.trace import (
+    GradientRow,
+    Outcome,
+    Phase,
+    Span,
+    Trace,
+)
+from varsim.inert import field
+from varsim.study.gradients import Gradients
+from varsim.study.measure import ACTIVITIES, OUTCOMES
+from varsim.study.result import Result
+from varsim.study.tables import COLUMNS, of_lives, of_sends
+from varsim.study.tables import links as link_columns
+
+# About 60 MB of text; beyond that spans are left out, and it is said.
+MOST_SPANS = 1_000_000
+LIVES: Final = "lives.csv"
+SENDS: Final = "sends.csv"
+FILE = "trace.json.gz"
+# Viewers grow slow beyond a few hundred thousand slices.
+MOST_SLICES = 500_000
+MOST_GRADIENTS = 100_000  # and updates
+_WORKER, _PHASE, START = (Span._fields.index(name) for name in ("worker", "phase", "start"))
+_SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,'
+_SPAN = f',\n{_SLICE}"name":"%s","args":{{"iteration":%d%s}}}}'
+_VERSION = f',\n{_SLICE}"name":"step %d"}}'
+_UPDATE = ',\n{"ph":"i","s":"t","pid":%d,"tid":%d,"ts":%d.%03d,"name":"update"}'
+_FLOW = (
+    ',\n{"ph":"%s","bp":"e","cat":"gradient","name":"gradient","id":"%d.%d",'
+    '"pid":%d,"tid":%d,"ts":%d.%03d}'
+)
+_ROW = {name: index for index, name in enumerate(GradientRow._fields)}
+_CHUNK = 50_000  # rows that become text at once
+_SECOND = 1_000_000_000
+
+
+def rows_of(
+    result: Result, most_spans: int
+) -> tuple[dict[str, Iterable[str] | bytes], list[dict[str, int]], tuple[str, ...]]:
+    """The files of rows, how many rows each run has in them, and what was left out."""
+    traces = result.traces
+    kept = _kept_spans(result, most_spans)
+    sendings = [0 if trace.replication else len(trace.send_rows) for trace in traces]
+    sends = fair_shares(sendings, most_spans)
+    timeline, notes = chrome_trace(result)
+    total = sum(len(trace.span_rows) for trace in traces)
+    if sum(kept) < total:
+        notes += (
+            f"spans.csv: {sum(kept):,} of {total:,} spans, the first ones of replication 0 "
+            "before those of replication 1, and so on; every other file counts all of them",
+        )
+    if sum(sends) < sum(sendings):
+        notes += (f"sends.csv: the first {sum(sends):,} of {sum(sendings):,} rows",)
+    counts = [
+        {
+            "updates": len(trace.gradient_rows),
+            "spans": spans,
+            "evaluations": len(trace.evaluations),
+            "steps": len(trace.steps),
+            **({"lives": len(trace.life)} if trace.life is not None else {}),
+            **({"sends": sent} if any(sends) else {}),
+        }
+        for trace, spans, sent in zip(traces, kept, sends, strict=True)
+    ]
+    spans = [trace.span_rows for trace in traces]
+    files: dict[str, Iterable[str] | bytes] = {
+        "updates.csv": _csv(COLUMNS["updates"], traces, map(_updates, traces)),
+        "spans.csv": _csv(COLUMNS["spans"], traces, map(_span_columns, spans, kept)),
+        "evaluations.csv": _csv(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
+        "steps.csv": _csv(COLUMNS["steps"], traces, map(_steps, traces)),
+        "links.csv": _csv(COLUMNS["links"], traces, map(_links, traces)),
+        FILE: timeline,
+    }
+    if result.scenario.failures is not None:
+        lives = of_lives(result.scenario)["lives"]
+        files[LIVES] = _csv(lives, traces, map(_lives, traces))
+    for names in of_sends(traces).values():
+        rows = [trace.send_rows for trace in traces]
+        files[SENDS] = _csv(names, traces, map(_span_columns, rows, sends))
+    return files, counts, notes
+
+
+_Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]
+_Parts: TypeAlias = Iterator[list[_Column]]
+
+
+def _csv(names: Iterable[str], traces: Sequence[Trace], columns: Iterator[_Parts]) -> Iterator[str]:
+    """A CSV file: columns of these names, of one trace after the other, part by part."""
+    yield ",".join(names) + "\n"
+    for trace, parts in zip(traces, columns, strict=True):
+        whose = f"{field(trace.strategy)},{trace.replication}".replace("%", "%%")
+        for part in parts:
+            yield from filled(f"{whose}{',%s' * len(part)}\n", part)
+
+
+def _updates(trace: Trace) -> _Parts:
+    return map(_update_columns, Gradients.of(trace).parts())
+
+
+def _update_columns(rows: Gradients) -> list[_Column]:
+    ended_step = [str(step) for step in rows.applied_step.tolist()]
+    staleness = [str(number) for number in (rows.applied_step - rows.read_step).tolist()]
+    age = np.where(rows.ended, rows.applied - rows.read, -1)
+    for index in np.flatnonzero(rows.applied_step < 0).tolist():  # pending or lost
+        ended_step[index] = staleness[index] = ""
+    return [
+        *(rows.worker, rows.iteration, seconds_text(rows.read), rows.read_step),
+        *(seconds_text(rows.compute_start), seconds_text(rows.computed)),
+        *(seconds_text(rows.arrived), seconds_text(rows.applied), ended_step),
+        np.array(OUTCOMES, dtype=object)[rows.outcome],
+        [repr(share) for share in rows.applied_share.tolist()],
+        staleness,
+        seconds_text(age),
+    ]
+
+
+def _span_columns(rows: Rows, count: int) -> _Parts:
+    parts = rows.parts() if count == len(rows) else _cut(rows.least(START, count))
+    for worker, phase, start, end, iteration in (part.T for part in parts):
+        names = np.array(ACTIVITIES, dtype=object)[phase]
+        yield [worker, names, seconds_text(start), seconds_text(end), iteration]
+
+
+def _cut(rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    return (rows[first : first + BLOCK] for first in range(0, max(1, len(rows)), BLOCK))
+
+
+def _evaluations(trace: Trace) -> _Parts:
+    rows = trace.evaluations
+    yield [
+        seconds_text(np.array([row.time for row in rows], dtype=np.int64)),
+        np.array([row.global_step for row in rows], dtype=np.int64),
+        np.array([row.examples for row in rows], dtype=np.int64),
+        [_number(row.loss) for row in rows],
+        [_number(row.accuracy) for row in rows],
+        [_number(row.divergence) for row in rows],
+        np.array([row.off_grid for row in rows], dtype=np.int64),
+    ]
+
+
+def _steps(trace: Trace) -> _Parts:
+    for first in range(0, len(trace.steps), BLOCK):
+        part = trace.steps[first : first + BLOCK]
+        yield [np.arange(first + 1, first + len(part) + 1), seconds_text(part)]
+
+
+def _links(trace: Trace) -> _Parts:
+    names, *numbers = link_columns(trace)
+    yield [
+        [field(name) for name in names],
+        *([repr(one) for one in each.tolist()] for each in numbers),
+    ]
+
+
+def _lives(trace: Trace) -> _Parts:
+    assert trace.life is not None
+    columns = enumerate(trace.life.T)
+    yield [seconds_text(each) if number < 7 else each for number, each in columns]
+
+
+def _kept_spans(result: Result, most: int) -> list[int]:
+    """How many spans of each trace are saved: whole replications first, then equal parts."""
+    kept = [0] * len(result.traces)
+    for replication in range(result.replications):
+        indices = range(replication, len(result.traces), result.replications)
+        wanted = [len(result.traces[index].span_rows) for index in indices]
+        given = fair_shares(wanted, most)
+        for index, count in zip(indices, given, strict=True):
+            kept[index] = count
+        if given != wanted:
+            break
+        most -= sum(given)
+    return kept
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else repr(value)
+
+
+T = TypeVar("T", int, NDArray[np.int64])
+
+
+def chrome_trace(
+    result: Result, most: int = MOST_SLICES, most_gradients: int = MOST_GRADIENTS
+) -> tuple[bytes, tuple[str, ...]]:
+    """Replication 0 of every strategy, gzipped, and what was left out, if anything.
+
+    Where there are more than `most` spans, or `most_gradients`, each strategy keeps its fair share:
+    its first ones.
+    """
+    traces = [result.trace(strategy) for strategy in result.strategies]
+    kept = fair_shares([len(trace.span_rows) for trace in traces], most)
+    sends = fair_shares([len(trace.send_rows) for trace in traces], most)
+    known = fair_shares([len(trace.gradient_rows) for trace in traces], most_gradients)
+    steps = fair_shares([len(trace.steps) for trace in traces], most_gradients)
+    packed = io.BytesIO()
+    # No time and no name inside the archive: the same result gives the same bytes.
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
+        head = {"displayTimeUnit": "ms", "otherData": result.provenance}
+        file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
+        file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
+        every = zip(traces, kept, sends, known, steps, strict=True)
+        for process, (trace, count, sent, some, first) in enumerate(every, start=1):
+            gradients = trace.gradient_rows.least(_ROW["read"], some)
+            file.write(_names(trace, process).encode())
+            for texts in (
+                _spans(trace, process, count, gradients),
+                _sends(trace, process, sent),
+                _versions(trace, process, first),
+                _arrows(trace, process, gradients, first),
+            ):
+                for text in texts:
+                    file.write(text.encode())
+        file.write(b"\n]}\n")
+    return packed.getvalue(), tuple(
+        f"{FILE}: the first {count:,} of {of:,} {what} of {trace.strategy}"
+        for what, counts in (
+            ("spans", kept),
+            ("sends", sends),
+            ("gradients", known),
+            ("updates", steps),
+        )
+        for trace, count in zip(traces, counts, strict=True)
+        if count < (of := _all(trace, what))
+    )
+
+
+def _all(trace: Trace, what: str) -> int:
+    """How many of them a trace has."""
+    if what == "updates":
+        return len(trace.steps)
+    rows = {"spans": trace.span_rows, "sends": trace.send_rows}
+    return len(rows.get(what, trace.gradient_rows))
+
+
+def _names(trace: Trace, process: int) -> str:
+    """The process, its threads, and the loss as a counter."""
+    events: list[dict[str, object]] = [
+        {"name": "process_name", "args": {"name": trace.strategy}},
+        {"name": "process_sort_index", "args": {"sort_index": process}},
+    ]
+    tracks = [(n + 1, f"worker {n}") for n in range(trace.workers)]
+    if len(trace.send_rows):
+        lanes = [(_lane(trace, n), f"worker {n}, sending") for n in range(trace.workers)]
+        tracks = [track for pair in zip(tracks, lanes, strict=True) for track in pair]
+    for place, (number, name) in enumerate([*tracks, (trace.workers + 1, "model")]):
+        thread = {"tid": number}
+        events.append({"name": "thread_name", **thread, "args": {"name": name}})
+        events.append({"name": "thread_sort_index", **thread, "args": {"sort_index": place}})
+    named = [{"ph": "M", "pid": process, **event} for event in events]
+    lines = [json.dumps(event, separators=(",", ":")) for event in named]
+    lines += [
+        f'{{"name":"loss","ph":"C","pid":{process},"ts":{row.time // 1000}.{row.time % 1000:03d},'
+        f'"args":{{"loss":{row.loss!r}}}}}'
+        for row in trace.evaluations
+        if math.isfinite(row.loss)
+    ]
+    return "".join(",\n" + line for line in lines)
+
+
+def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64]) -> Iterator[str]:
+    """The first `count` spans.
+
+    Times are microseconds with exact nanoseconds behind the point.
+    """
+    worker, phase, start, end, iteration = trace.span_rows.least(START, count).T
+    columns = [
+        *(np.full(count, process), worker + 1, *_micro(start), *_micro(end - start)),
+        *(np.array(ACTIVITIES, dtype=object)[phase], iteration),
+        _fates(worker, np.where(phase == Phase.COMPUTE, iteration, -1), gradients),
+    ]
+    yield from filled(_SPAN, columns)
+
+
+def _sends(trace: Trace, process: int, count: int) -> Iterator[str]:
+    """The first `count` of what is sent beside computation."""
+    worker, phase, start, end, iteration = trace.send_rows.least(START, count).T
+    columns = [
+        *(np.full(count, process), _lane(trace, worker), *_micro(start), *_micro(end - start)),
+        *(np.array(ACTIVITIES, dtype=object)[phase], iteration, np.full(count, "", dtype=object)),
+    ]
+    yield from filled(_SPAN, columns)
+
+
+def _lane(trace: Trace, worker: T) -> T:
+    """The track of what a worker sends beside its computation."""
+    return worker + trace.workers + 2
+
+
+def _fates(
+    worker: NDArray[np.int64], iteration: NDArray[np.int64], gradients: NDArray[np.int64]
+) -> NDArray[np.object_]:
+    """What became of the gradients that are computed, as more arguments of their slices."""
+    told = {(row[_ROW["worker"]], row[_ROW["iteration"]]): _fate(row) for row in gradients.tolist()}
+    pairs = zip(worker.tolist(), iteration.tolist(), strict=True)
+    return np.array([told.get(pair, "") for pair in pairs], dtype=object)
+
+
+def _fate(row: list[int]) -> str:
+    text = f',"outcome":"{OUTCOMES[row[_ROW["outcome"]]]}"'
+    if row[_ROW["applied_step"]] < 0:
+        return text
+    return f'{text},"staleness":{row[_ROW["applied_step"]] - row[_ROW["read_step"]]}'
+
+
+def _versions(trace: Trace, process: int, count: int) -> Iterator[str]:
+    """The model: a slice from each of its first updates to the next, and the updates."""
+    end = int(trace.steps[count]) if count < len(trace.steps) else trace.end
+    bounds = np.concatenate([[0], trace.steps[:count], [end]]).astype(np.int64)
+    track = [np.full(count + 1, process), np.full(count + 1, trace.workers + 1)]
+    lengths = _micro(np.diff(bounds))
+    yield from filled(_VERSION, [*track, *_micro(bounds[:-1]), *lengths, np.arange(count + 1)])
+    yield from filled(_UPDATE, [*(one[1:] for one in track), *_micro(bounds[1:-1])])
+
+
+def _arrows(
+    trace: Trace, process: int, gradients: NDArray[np.int64], versions: int
+) -> Iterator[str]:
+    """Of each gradient that was applied: from the read by the computation to the model."""
+    used = np.isin(gradients[:, _ROW["outcome"]], (Outcome.APPLIED, Outcome.PARTLY))
+    used &= gradients[:, _ROW["applied_step"]] < versions
+    rows = gradients[used]
+    numbers, own = np.arange(len(rows)), np.full(len(rows), process)
+    of_worker, of_model = rows[:, _ROW["worker"]] + 1, np.full(len(rows), trace.workers + 1)
+    for sign, track, column in (
+        ("s", of_worker, "read"),
+        ("t", of_worker, "compute_start"),
+        ("f", of_model, "applied"),
+    ):
+        signs = [sign] * len(rows)
+        yield from filled(_FLOW, [signs, own, numbers, own, track, *_micro(rows[:, _ROW[column]])])
+
+
+def _micro(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Microseconds, and the nanoseconds beyond them."""
+    return times // 1000, times % 1000
+
+
+def exact_seconds(time: int) -> str:
+    """A time in ns as seconds, `1.250000000`."""
+    return f"{time // _SECOND}.{time % _SECOND:09d}"
+
+
+def filled(template: str, columns: Sequence[NDArray[Any] | list[str]]) -> Iterator[str]:
+    """The template filled once per row, in chunks; one `%` field per column, equally long."""
+    count = len(columns[0])
+    for start in range(0, count, _CHUNK):
+        stop = min(start + _CHUNK, count)
+        parts = [
+            part if isinstance(part, list) else part.tolist()
+            for part in (column[start:stop] for column in columns)
+        ]
+        yield template * (stop - start) % tuple(chain.from_iterable(zip(*parts, strict=True)))
+
+
+def seconds_text(times: NDArray[np.int64]) -> list[str]:
+    """Times in ns as exact seconds, `1.250000000`; empty for -1, which says never."""
+    columns = [times // _SECOND, times % _SECOND]
+    texts = "".join(filled("%d.%09d\n", columns)).splitlines()
+    for index in np.flatnonzero(times < 0).tolist():
+        texts[index] = ""
+    return texts
+
+
+def fair_shares(wanted: Sequence[int], available: int) -> list[int]:
+    """How many each gets: what it wants, or an equal part of what the modest ones leave."""
+    given = [0] * len(wanted)
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    for place, index in enumerate(order):
+        given[index] = min(wanted[index], available // (len(wanted) - place))
+        available -= given[index]
+    return given

@@ -1,0 +1,271 @@
+"""What a run shows beside its table: charts for page and files, all numbers, the links."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.report.charts.timeline import chart as timeline
+from varsim.report.told import Cell, Chart, Column, Number, Shares, Table
+from varsim.report.wording import shown
+from varsim.study.statistics import interval
+
+if TYPE_CHECKING:
+    from varsim.cluster.trace import Trace
+    from varsim.study.measure import Carried
+    from varsim.study.result import Result
+
+
+# What a run leaves beside its page.
+FILES: Final = {
+    "summary.csv": "every measure of every strategy, with its interval",
+    "summary.json": "the same, with seed and versions",
+    "updates.csv": "one row per gradient: when it was read, computed and applied, how stale it was",
+    "spans.csv": "one row per stretch of time that a worker spent on one activity",
+    "steps.csv": "one row per update of the model",
+    "links.csv": "one row per link: what it carried, and as what share of what it could",
+    "evaluations.csv": "loss and accuracy, each time they were measured",
+    "scenario.yaml": "the scenario, defaults written out",
+    "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
+}
+
+OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
+OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
+MOST_LINKS: Final = 20  # of the table
+_ROW: Final = ("who", "x", "mean", "low", "high")
+
+
+def charts(result: "Result", named: dict[str, str]) -> Iterator[Chart]:
+    """Loss against time and against updates."""
+    views: dict[Against, str] = {"time": "time (s)", "global_step": "updates"}
+    for by, x in views.items():
+        found = curves(result, by)
+        rows = [
+            (named[one.strategy], *row)
+            for one in found
+            for row in zip(one.x, one.mean, one.low, one.high, strict=True)
+        ]
+        if rows:
+            data = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
+            yield Chart("loss", "lines", data, x, "loss", "who", result.target_loss)
+
+
+def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
+    """Every metric that exists in some strategy; what the busiest links carried."""
+    there = {
+        metric: about
+        for metric, about in result.metrics.items()
+        if any(result.estimate(name, metric).replications for name in result.strategies)
+    }
+    units = {"fraction": "share", "bytes": "B", "s": "s"}
+    yield Table(
+        tuple(there),
+        tuple(
+            Column(
+                name,
+                named[name],
+                tuple(
+                    Number.of(result.estimate(name, metric), units.get(about.unit, ""))
+                    for metric, about in there.items()
+                ),
+            )
+            for name in result.strategies
+        ),
+        tuple(about.description for about in there.values()),
+        f"All numbers: {len(there)} measures of every strategy",
+    )
+    if result.carried:
+        yield links(result.carried, named)
+
+
+def links(carried: "Mapping[str, Mapping[str, Carried]]", named: Mapping[str, str]) -> Table:
+    """What the busiest links carried, as a share of what they could; `named`: whom, and as what."""
+    order = _by_use(carried)
+    servers = [link for link in order if link.startswith("ps ")][: MOST_LINKS // 2]
+    chosen = sorted(dict.fromkeys([*servers, *order][:MOST_LINKS]), key=order.index)
+    return Table(
+        tuple(chosen),
+        tuple(
+            Column(name, said, tuple(_use(carried[link].get(name)) for link in chosen))
+            for name, said in named.items()
+        ),
+        corner=f"Links: share of what each could carry, {len(chosen)} of {len(order)}",
+    )
+
+
+def _use(found: "Carried | None") -> Cell:
+    return Number(found.utilization, unit="share") if found and found.utilization >= 0 else "-"
+
+
+def _by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
+    """The links, the busiest of all alternatives first; last those whose use is not known."""
+    most = {
+        link: max((one.utilization for one in of.values() if one.utilization >= 0), default=-1.0)
+        for link, of in carried.items()
+    }
+
+    def rank(link: str) -> tuple[float, list[int | str]]:
+        """By what is shown, then by name: `worker 2 up` before `worker 10 up`."""
+        parts = re.split(r"([0-9]+)", link)
+        return -float(f"{most[link]:.2e}"), [int(one) if one.isdecimal() else one for one in parts]
+
+    return sorted(most, key=rank)
+
+
+Against: TypeAlias = Literal["time", "global_step"]
+
+POINTS: Final = 200  # of a curve, at most
+
+
+class Curve(NamedTuple):
+    """The loss of one strategy over its replications; all of shape (points,)."""
+
+    strategy: str
+    x: NDArray[np.float64]  # seconds or updates
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]  # nan with one replication
+    high: NDArray[np.float64]
+
+
+def curves(result: "Result", by: Against) -> list[Curve]:
+    """The curves that can be drawn: where every replication was evaluated, the loss finite.
+
+    Between two evaluations the loss is read off the straight line that joins them.
+    """
+    found = []
+    for strategy in result.strategies:
+        runs = [result.trace(strategy, number) for number in range(result.replications)]
+        if not all(run.evaluations for run in runs):
+            continue
+        measured = [_measured(run, by) for run in runs]
+        grid = _grid([moments for moments, _ in measured], even=by == "time")
+        losses = [np.interp(grid, *one) for one in measured]
+        exact = result.exact(strategy, "final_loss")
+        table = np.array(
+            [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
+        )
+        known = np.isfinite(table[:, 0])
+        if known.any():
+            x = grid[known] / (1e9 if by == "time" else 1)
+            found.append(Curve(strategy, x, *table[known].T))
+    return found
+
+
+def _measured(run: "Trace", by: Against) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """When the run was evaluated, in ns or updates, and its losses; what was undone has none."""
+    rows = run.evaluations if by == "time" else run.kept_evaluations
+    moments = [row.time if by == "time" else row.global_step for row in rows]
+    return np.array(moments, dtype=np.int64), np.array([row.loss for row in rows])
+
+
+def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:
+    """At most POINTS points that every replication covers: evenly spaced, or recorded ones."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if start >= end:
+        return np.array([float(end)])
+    if even:
+        return np.linspace(start, end, POINTS)
+    recorded: NDArray[np.float64] = np.unique(np.concatenate(list(moments))).astype(np.float64)
+    recorded = recorded[(recorded >= start) & (recorded <= end)]
+    if len(recorded) > POINTS:
+        recorded = recorded[np.linspace(0, len(recorded) - 1, POINTS).round().astype(int)]
+    return recorded
+
+
+_MOST_BINS: Final = 60  # of a distribution
+
+
+def pictures(
+    result: "Result",
+    named: Mapping[str, str],
+    table: Table,
+    played: Callable[[], Mapping[str, Any]],
+    curves: Sequence[Chart],
+) -> tuple[Chart, ...]:
+    """Throughput and where the time went, as the table has them; timeline, staleness, `curves`.
+
+    `played`: makes the data of the timeline.
+    """
+    found = [*bars(table, "throughput"), *cut_bars(table, "time_split")]
+    return (*found, timeline(result, played(), named), *staleness(result, named), *curves)
+
+
+def bars(table: Table, name: str) -> Iterator[Chart]:
+    """The column of a table that is drawn as bars."""
+    (column, *_) = [one for one in table.columns if one.bar] or [Column("", "", ())]
+    rows = [
+        {"who": who, "mean": cell.mean, "half": cell.half, "best": best}
+        for who, cell, best in _rows(table, column)
+        if isinstance(cell, Number) and math.isfinite(cell.mean)
+    ]
+    if rows:
+        yield Chart.of(name, "bars", rows, column.head, "", by="who")
+
+
+def cut_bars(table: Table, name: str) -> Iterator[Chart]:
+    """The column of a table whose cells are parts of a whole."""
+    found = [one for one in table.columns if isinstance(one.cells[0], Shares)]
+    (column, *_) = found or [Column("", "", ())]
+    rows = [
+        {"who": who, "part": part, "mean": share, "best": best}
+        for who, cell, best in _rows(table, column)
+        if isinstance(cell, Shares)
+        for part, share in cell.parts
+    ]
+    if rows:
+        yield Chart.of(name, "cut bars", rows, f"{column.head} (share)", "", by="who")
+
+
+def _rows(table: Table, column: Column) -> Iterator[tuple[str, object, bool]]:
+    """What a row is called, its cell, and whether it wins."""
+    for at, (name, cell) in enumerate(zip(table.rows, column.cells, strict=False)):
+        yield name, cell, at < table.best
+
+
+def staleness(result: "Result", named: Mapping[str, str]) -> Iterator[Chart]:
+    """How the staleness of applied gradients is distributed, over all replications."""
+    runs: dict[str, list[NDArray[np.int32]]] = {label: [] for label in result.strategies}
+    for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):
+        runs[trace.strategy].append(rows.staleness_in(window))
+    values = {label: np.concatenate(each) for label, each in runs.items()}
+    behind = {one: result.estimate(one, "copy_staleness_mean").mean for one in values}
+    if not any(one.any() for one in values.values()) and not any(
+        one > 0 for one in behind.values()
+    ):
+        return
+    limit = _limit(list(values.values()))
+    width = limit // _MOST_BINS + 1
+    lowest = np.arange(0, limit + 1, width)
+    found: list[dict[str, Any]] = []
+    remarks = {}
+    for label, stale in values.items():
+        counts = np.bincount(np.minimum(stale, limit) // width, minlength=len(lowest))
+        shares = counts / max(len(stale), 1)
+        found += [
+            {"who": named[label], "x": x, "mean": share}
+            for x, share in zip((lowest + (width - 1) / 2).tolist(), shares.tolist(), strict=True)
+        ]
+        mean = Number(result.estimate(label, "staleness_mean").mean)
+        most = int(stale.max()) if len(stale) else math.nan
+        said = f"mean {shown(mean)}, at most {most:,}" if len(stale) else "no gradient was applied"
+        if behind[label] > 0:
+            said += f"; copies missed {shown(Number(behind[label]))}"
+        remarks[named[label]] = said
+    beyond = [f"the last bar: {lowest[-1]:,} or more"] if _largest(values.values()) > limit else []
+    more = [f"{width} values to a bar"] * (width > 1) + beyond
+    x = "; ".join(["staleness of applied gradients, in updates", *more])
+    yield Chart.of("staleness", "bars", found, x, "", by="who", panel="who", remarks=remarks)
+
+
+def _largest(values: Iterable[NDArray[np.int32]]) -> int:
+    return max((int(stale.max()) for stale in values if len(stale)), default=0)
+
+
+def _limit(values: Sequence[NDArray[np.int32]]) -> int:
+    """The largest staleness with a place of its own: rare values far out share the last one."""
+    largest = _largest(values)
+    usual = max((int(np.percentile(stale, 99)) for stale in values if len(stale)), default=0)
+    return largest if largest <= 2 * usual + 10 else usual + usual // 4 + 2
