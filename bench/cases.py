@@ -10,7 +10,7 @@ import numpy as np
 from bench import lean
 from bench.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.cluster.clock import uncollected
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, started

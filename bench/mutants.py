@@ -1,7 +1,7 @@
 """Mutation testing of a sample: what a selection of tests notices of small changes to the package.
 
 `python -m bench.mutants --seed 1 --number 60 tests/differential "tests/properties tests/oracle"`,
-or `--only varsim/cluster/fair.py`, to see whether what is about one file is held elsewhere.
+or `--only varsim/cluster/network/fair.py`, to see whether what is about one file is held elsewhere.
 
 Each argument is one run of pytest, cheapest first; a mutant that a run notices is not shown to
 the next. A file of `ROOMS` is drawn with a weight of its lines, then one of its places, all alike:

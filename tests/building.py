@@ -20,7 +20,7 @@ from tests.seams import (
     run_one,
 )
 from varsim import Scenario
-from varsim.cluster.rows import Rows
+from varsim.cluster.record.rows import Rows
 from varsim.strategies import Strategy
 from varsim.values.gradient import Parameters
 

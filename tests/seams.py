@@ -10,22 +10,22 @@ from typing import Literal
 
 from varsim.cli import app as app
 from varsim.cluster.collectives.choice import COLLECTIVES
-from varsim.cluster.course import PaceError as PaceError
-from varsim.cluster.job import TooLongError as TooLongError
+from varsim.cluster.failures.course import PaceError as PaceError
+from varsim.cluster.network.topology import NETWORKS
 from varsim.cluster.program import ProgramTrace as ProgramTrace
 from varsim.cluster.program import run_program
-from varsim.cluster.rows import Rows as Rows
-from varsim.cluster.topology import NETWORKS
-from varsim.cluster.trace import Attempt as Attempt
-from varsim.cluster.trace import EvaluationRow as EvaluationRow
-from varsim.cluster.trace import GradientRow as GradientRow
-from varsim.cluster.trace import HandOver as HandOver
-from varsim.cluster.trace import LinkRow as LinkRow
-from varsim.cluster.trace import Outcome as Outcome
-from varsim.cluster.trace import Phase as Phase
-from varsim.cluster.trace import Span as Span
-from varsim.cluster.trace import Standstill as Standstill
-from varsim.cluster.trace import Trace as Trace
+from varsim.cluster.record.rows import Rows as Rows
+from varsim.cluster.record.trace import Attempt as Attempt
+from varsim.cluster.record.trace import EvaluationRow as EvaluationRow
+from varsim.cluster.record.trace import GradientRow as GradientRow
+from varsim.cluster.record.trace import HandOver as HandOver
+from varsim.cluster.record.trace import LinkRow as LinkRow
+from varsim.cluster.record.trace import Outcome as Outcome
+from varsim.cluster.record.trace import Phase as Phase
+from varsim.cluster.record.trace import Span as Span
+from varsim.cluster.record.trace import Standstill as Standstill
+from varsim.cluster.record.trace import Trace as Trace
+from varsim.cluster.workers.job import TooLongError as TooLongError
 from varsim.report.told import Cell as Cell
 from varsim.report.told import Note as Note
 from varsim.report.told import Number as Number

@@ -15,7 +15,7 @@ from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
-from varsim.cluster.job import Job
+from varsim.cluster.workers.job import Job
 from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
 from varsim.strategies.k_family import KBatchSync

@@ -6,8 +6,8 @@ import pytest
 
 from tests.building import MS, assert_same, kill, restart, run, slow
 from tests.seams import HandOver
-from varsim.cluster import trace as tracing
-from varsim.cluster.trace import Recorder
+from varsim.cluster.record import trace as tracing
+from varsim.cluster.record.trace import Recorder
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},

@@ -15,7 +15,7 @@ import numpy as np
 
 from validation.finding import Finding, Verdict
 from validation.points.estimate import mean
-from varsim.cluster.failing import RecordedFailures
+from varsim.cluster.description.failures import RecordedFailures
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import simulate

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from validation.finding import Finding, Verdict
 from validation.points.estimate import Estimate, mean
-from varsim.cluster.description import Cluster
-from varsim.cluster.recovery import RandomFailures
-from varsim.cluster.striking import Strikes
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.recovery import RandomFailures
+from varsim.cluster.failures.strikes import Strikes
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import simulate

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from validation.finding import Finding, Verdict
 from validation.points.scenario import NANOSECONDS, Part, ran, scenario
-from varsim.cluster.accelerator import DEVICE_SIGMA
+from varsim.cluster.description.device import DEVICE_SIGMA
 
 BOUND: Final = "Each row within 6 %; written down before any of them was run."
 ABOUT: Final = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from varsim.calibration.fragment import calibrate as calibrate
-    from varsim.cluster.job import DeadlockError as DeadlockError
+    from varsim.cluster.workers.job import DeadlockError as DeadlockError
     from varsim.report.tell import tell as tell
     from varsim.scenario.extensions import register as register
     from varsim.scenario.fault import ScenarioError as ScenarioError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
 _HOMES = {
-    "DeadlockError": "varsim.cluster.job",
+    "DeadlockError": "varsim.cluster.workers.job",
     "Result": "varsim.study.result",
     "Scenario": "varsim.scenario.training",
     "ScenarioError": "varsim.scenario.fault",

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from bench.cases import one, scenario
 from bench.measuring import Row, in_turn
 from varsim.cluster.fast.draws import first_blocks
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.engine import fast_run
 

@@ -22,7 +22,7 @@ from varsim.calibration.kineto import (
     union,
 )
 from varsim.calibration.measurement import UnreadableError
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.building import run
 from tests.seams import Trace
-from varsim.cluster import rows as packing
-from varsim.cluster.rows import Rows, handed_over_in
+from varsim.cluster.record import rows as packing
+from varsim.cluster.record.rows import Rows, handed_over_in
 
 SOURCE = np.random.default_rng(11)
 # Equal, small, negative, over the whole range of times.

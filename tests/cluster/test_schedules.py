@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
 from varsim.cluster.collectives.schedule import Schedule
-from varsim.cluster.topology.base import ByNode
+from varsim.cluster.network.topology.base import ByNode
 
 # What a rank has: for each block how often the contribution of every rank is in it.
 Blocks = dict[int, NDArray[np.int64]]

@@ -16,11 +16,11 @@ from tests.conformance.records import Record
 from tests.conformance.scripted import GivenProblem, GivenTask, optimizer
 from tests.seams import GradientRow, Phase, Trace
 from varsim.cluster.clock import Activity
-from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
-from varsim.cluster.job import Job
-from varsim.cluster.stop import Stop
-from varsim.cluster.worker import Read, Worker
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Read, Worker
 from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_family import KAsync, KBatchAsync, KBatchSync

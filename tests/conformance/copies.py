@@ -13,15 +13,15 @@ from tests.conformance.between import Replay, Seen, blocked, chosen, clocks, ms
 from tests.conformance.records import Case, Record, assert_close
 from tests.conformance.scripted import optimizer
 from tests.seams import Trace
-from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
-from varsim.cluster.elastic import ElasticReplicas
-from varsim.cluster.events import ProcessEvent
-from varsim.cluster.job import Job
-from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
-from varsim.cluster.outer import OuterReplicas
-from varsim.cluster.replicas import LocalReplicas
-from varsim.cluster.worker import Worker
+from varsim.cluster.copies.averaged import AveragedReplicas
+from varsim.cluster.copies.elastic import ElasticReplicas
+from varsim.cluster.copies.neighbours import MixedReplicas, PairedReplicas
+from varsim.cluster.copies.outer import OuterReplicas
+from varsim.cluster.copies.replicas import LocalReplicas
+from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip

@@ -12,14 +12,14 @@ import numpy as np
 from simpy.events import Event
 
 from tests.building import NO_TIME
-from varsim.cluster.batch import MessageBatch, Route
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.description import Cluster
-from varsim.cluster.job import Job
-from varsim.cluster.network import Arrived, Content, Network
-from varsim.cluster.stop import Stop
-from varsim.cluster.topology import Star
-from varsim.cluster.worker import Worker
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.network.batch import MessageBatch, Route
+from varsim.cluster.network.network import Arrived, Content, Network
+from varsim.cluster.network.topology import Star
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.values.gradient import Value
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.optimizer import OPTIMIZERS, Optimizer

@@ -14,8 +14,8 @@ from tests.conformance.accumulating import error_name
 from tests.conformance.records import Case, Record, assert_close, has_counterpart
 from tests.conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster, optimizer, script
 from tests.seams import GradientRow
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.waiting import TokenQueue
+from varsim.cluster.primitives import TokenQueue
+from varsim.cluster.servers.server import ParameterServer
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.handmade import a_scenario, a_trace
-from varsim.cluster.rows import Rows
+from varsim.cluster.record.rows import Rows
 from varsim.report.files.rows import chrome_trace
 from varsim.study.result import Result
 

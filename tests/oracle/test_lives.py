@@ -13,7 +13,7 @@ from tests.oracle.lives import PARTS, Case, Job, described, drawn
 from tests.oracle.regrouped import Group, changed
 from tests.seams import Attempt, Run, Trace, run_one
 from varsim import Scenario
-from varsim.cluster.trace import HOSTS
+from varsim.cluster.record.trace import HOSTS
 from varsim.study.lives import Smaller, life_of
 from varsim.study.simulation import run_alone
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.figures import assert_no_text_over_other_text
 from tests.handmade import ODD_NAMES, SECOND, a_result, a_trace, result_of
-from varsim.cluster.rows import Rows
-from varsim.cluster.trace import EvaluationRow, Trace
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import EvaluationRow, Trace
 from varsim.report.charts.looks import looks
 from varsim.report.charts.marks import drawn, write_all
 from varsim.report.charts.style import write

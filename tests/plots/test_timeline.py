@@ -11,8 +11,8 @@ from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from tests.handmade import SECOND, a_result, a_scenario, a_trace
-from varsim.cluster.rows import Rows
-from varsim.cluster.trace import Phase, Trace
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import Phase, Trace
 from varsim.report.charts import timeline
 from varsim.report.charts.looks import ACTIVITIES
 from varsim.report.charts.marks import drawn

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.handmade import a_result, a_scenario, a_trace, result_of
-from varsim.cluster.trace import Outcome, Trace
+from varsim.cluster.record.trace import Outcome, Trace
 from varsim.report.told import Note, Number
 from varsim.study.result import Result
 from varsim.study.simulation import simulate

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from tests.seams import Attempt, Run, run_one
 from tests.sweep.sweeping import BASE, carried_out, noted, sweep
 from varsim import load
-from varsim.cluster.trace import WORKER
+from varsim.cluster.record.trace import WORKER
 from varsim.report.products.sweep_points import points
 from varsim.study.goodput import INTERVAL
 from varsim.study.statistics import interval

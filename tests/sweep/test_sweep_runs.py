@@ -16,7 +16,7 @@ import pytest
 from tests.seams import Run, run_one
 from tests.sweep.booked import booked
 from tests.sweep.sweeping import BASE, noted, sweep, told
-from varsim.cluster.rows import Rows
+from varsim.cluster.record.rows import Rows
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.statistics import student_t

@@ -7,7 +7,7 @@ import pytest
 
 from tests.building import MS, run, slow
 from tests.why.hand import saturated, timed
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.path import (

@@ -16,7 +16,7 @@ from validation.equivalences.trials import (
     distance,
     trial,
 )
-from varsim.cluster.trace import GradientRow, Trace
+from varsim.cluster.record.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization

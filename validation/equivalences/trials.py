@@ -4,8 +4,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from varsim.cluster.stop import Stop
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.targets import Targets
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy

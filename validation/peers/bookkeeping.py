@@ -7,12 +7,12 @@ import numpy as np
 
 from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Activity
-from varsim.cluster.description import Cluster
-from varsim.cluster.job import Job
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.stop import Stop
-from varsim.cluster.trace import GradientRow, Trace
-from varsim.cluster.worker import Worker
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.record.trace import GradientRow, Trace
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one

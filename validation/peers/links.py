@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 from validation.networks.ring import Ring
 from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Clock
-from varsim.cluster.network import network
-from varsim.cluster.topology import TOPOLOGIES
+from varsim.cluster.network.network import network
+from varsim.cluster.network.topology import TOPOLOGIES
 
 NODES: Final = 16
 MESSAGE: Final = 2.0**20

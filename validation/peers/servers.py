@@ -7,7 +7,7 @@ from the moment at which all have read, 0.4 s after the start.
 from typing import Any
 
 from validation.peers.table import Got, Measured
-from varsim.cluster.trace import GradientRow, Phase, Span, Trace
+from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
 

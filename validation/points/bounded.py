@@ -16,7 +16,7 @@ from validation.points.estimate import Estimate, Measured, exactly, inverse, mea
 from validation.points.order_statistics import slowed
 from validation.points.scenario import NANOSECONDS, column, ran, scenario
 from validation.points.staleness import interval, started
-from varsim.cluster.trace import Outcome, Phase, Span, Trace
+from varsim.cluster.record.trace import Outcome, Phase, Span, Trace
 
 _UPDATES: Final = 16_000  # of a replication
 _ROUNDS: Final = 20  # of constant times, iterations of the slowest that are measured

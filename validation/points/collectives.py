@@ -23,12 +23,12 @@ from validation.points.scenario import (
     scenario,
     slow_motion,
 )
-from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import doubling, ring, tree
+from varsim.cluster.collectives.collective import own_links
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
-from varsim.cluster.job import Job
-from varsim.cluster.trace import Phase
+from varsim.cluster.record.trace import Phase
+from varsim.cluster.workers.job import Job
 
 _COMPUTING: Final = 10**9  # ns
 _NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time

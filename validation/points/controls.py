@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from validation.points.draws import beyond, draws, factors
 from validation.points.estimate import Estimate, mean
 from validation.points.scenario import ran, step_seconds
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from validation.points import laws
 from validation.points.estimate import Measured, columns, exactly, mean, until_sure
 from validation.points.scenario import Part, column, ran, scenario
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 
 Numbers = NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.points.scenario import NANOSECONDS, column
-from varsim.cluster.slowdown import windows
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
+from varsim.cluster.workers.slowdown import windows
 from varsim.scenario.training import Scenario
 from varsim.values.distribution import (
     Constant,

@@ -10,7 +10,7 @@ from typing import Final
 from validation.points import laws
 from validation.points.estimate import Measured, mean, until_sure
 from validation.points.scenario import NANOSECONDS, column, ran, scenario
-from varsim.cluster.trace import Outcome
+from varsim.cluster.record.trace import Outcome
 
 STEP: Final = "step time"
 COMPUTED: Final = "completion rate"

@@ -14,7 +14,7 @@ from validation.points.outcome import NotRunError
 from validation.points.point import Point
 from validation.points.ranges import outside
 from validation.points.scenario import SEED, seed_of
-from varsim.cluster.job import DeadlockError, TooLongError
+from varsim.cluster.workers.job import DeadlockError, TooLongError
 from varsim.study.simulation import mapped
 
 ALL: Final = "all families"

@@ -19,8 +19,8 @@ from validation.points.estimate import (
     until_sure,
 )
 from validation.points.scenario import Part, ran, scenario
-from varsim.cluster.recovery import LONGEST
-from varsim.cluster.trace import Attempt
+from varsim.cluster.description.recovery import LONGEST
+from varsim.cluster.record.trace import Attempt
 from varsim.scenario.training import Scenario
 from varsim.study.lives import with_life
 

@@ -33,7 +33,7 @@ from validation.points.scenario import (
     scenario,
     step_seconds,
 )
-from varsim.cluster.trace import Phase, Span, Trace
+from varsim.cluster.record.trace import Phase, Span, Trace
 from varsim.values.distributions import BLOCK
 
 # Worker-steps: of a replication, of one where a block of draws would be more, and at most of a

@@ -21,8 +21,8 @@ from validation.points.scenario import (
     scenario,
     slow_motion,
 )
-from varsim.cluster.buckets import Bucketing, ready_buckets
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
+from varsim.cluster.workers.buckets import Bucketing, ready_buckets
 from varsim.values.workload import Workload
 
 _RATE: Final = 1e6  # bytes/s

@@ -15,7 +15,7 @@ from validation.points.estimate import Measured, columns, times, until_sure
 from validation.points.order_statistics import barrier, step_time
 from validation.points.outcome import NotRunError
 from validation.points.scenario import Part, ran, scenario
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 
 _COORDINATES: Final = 2_000

@@ -23,7 +23,7 @@ from validation.points.estimate import (
 from validation.points.laws import LawOf
 from validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
 from validation.points.staleness import interval, long_enough, staleness, started
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 2_500  # of a replication, or more with many workers

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import GradientRow, Trace
+from varsim.cluster.record.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
 

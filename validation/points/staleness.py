@@ -23,7 +23,7 @@ from validation.points.estimate import (
 from validation.points.laws import LawOf
 from validation.points.order_statistics import slowed, step_time
 from validation.points.scenario import NANOSECONDS, Part, column, ran, scenario
-from varsim.cluster.trace import Outcome, Trace
+from varsim.cluster.record.trace import Outcome, Trace
 from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 8_000  # of a replication, or more with many workers

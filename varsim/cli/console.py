@@ -281,8 +281,8 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, ScenarioError):
         complain(str(error))
         return USAGE
-    from varsim.cluster.course import PaceError
-    from varsim.cluster.job import DeadlockError, TooLongError
+    from varsim.cluster.failures.course import PaceError
+    from varsim.cluster.workers.job import DeadlockError, TooLongError
 
     if isinstance(error, DeadlockError):
         complain(f"varsim: deadlock: {error}")

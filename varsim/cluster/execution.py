@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.link import Link
-from varsim.cluster.transport import Network
-from varsim.cluster.waiting import Countdown
+from varsim.cluster.network.link import Link
+from varsim.cluster.network.transport import Network
+from varsim.cluster.primitives import Countdown
 from varsim.values.operation import (
     Computation,
     CurrentTime,

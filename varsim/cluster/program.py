@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.description import SlowWorker, check_ranks
+from varsim.cluster.description.cluster import SlowWorker, check_ranks
 from varsim.cluster.execution import Execution, Host, Sent
-from varsim.cluster.network import network
-from varsim.cluster.slowdown import end_of, windows
-from varsim.cluster.topology import Star
-from varsim.cluster.trace import LinkRow
+from varsim.cluster.network.network import network
+from varsim.cluster.network.topology import Star
+from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.workers.slowdown import end_of, windows
 from varsim.distribute.program import Program, VariableDescription
 from varsim.distribute.program_run import (
     CROSS_REPLICA,

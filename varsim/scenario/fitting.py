@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from varsim.cluster.description import Cluster
-from varsim.cluster.memory import Memory
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.record.memory import Memory
 from varsim.strategies.base import Strategy
 from varsim.units import Bytes, format_bytes
 from varsim.values import presets

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.extensions import needs
 from varsim.scenario.training import Scenario
 from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 from varsim.strategies.base import Strategy
 from varsim.units import ExamplesPerSecond, Seconds
 from varsim.values.schema import Grown, Model

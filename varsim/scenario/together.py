@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from varsim.cluster.description import Cluster
-from varsim.cluster.mortality import Served
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.refusals import Served
 from varsim.strategies import Strategy
 from varsim.values.distributions import Distribution
 from varsim.values.measured_times import MeasuredTimes

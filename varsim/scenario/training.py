@@ -7,14 +7,20 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, StringConstraints, ValidationInfo, model_validator
 
-from varsim.cluster.course import fewest
-from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent, check_events
-from varsim.cluster.memory import Memory
-from varsim.cluster.mortality import check_beside, check_life, check_steps, left_of, restores
-from varsim.cluster.placement import check_parts
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
-from varsim.cluster.stop import Stop
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.events import ProcessEvent, check_events
+from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, in_run
+from varsim.cluster.description.refusals import (
+    check_beside,
+    check_life,
+    check_steps,
+    left_of,
+    restores,
+)
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.failures.course import fewest
+from varsim.cluster.record.memory import Memory
+from varsim.cluster.servers.placement import check_parts
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.scenario.together import served

@@ -6,11 +6,18 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 
 from pydantic import StringConstraints
 
-from varsim.cluster.description import Cluster, ClusterChange
-from varsim.cluster.events import ProcessEvent
+from varsim.cluster.description.cluster import Cluster, ClusterChange
+from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.description.overheads import (
+    OF_ALL,
+    OF_AN_UPDATE_LOOP,
+    OF_COLLECTIVES,
+    OF_REDUCTIONS,
+    OF_SERVERS,
+)
+from varsim.cluster.description.recovery import RandomFailures, Recovery, end_workers, goes_on
 from varsim.cluster.fast.rules import AnyRules
-from varsim.cluster.job import Job
-from varsim.cluster.memory import (
+from varsim.cluster.record.memory import (
     Copies,
     Holds,
     Memory,
@@ -19,14 +26,7 @@ from varsim.cluster.memory import (
     server_memory,
     worker_memory,
 )
-from varsim.cluster.overheads import (
-    OF_ALL,
-    OF_AN_UPDATE_LOOP,
-    OF_COLLECTIVES,
-    OF_REDUCTIONS,
-    OF_SERVERS,
-)
-from varsim.cluster.recovery import RandomFailures, Recovery, end_workers, goes_on
+from varsim.cluster.workers.job import Job
 from varsim.inert import visible
 from varsim.strategies.traits import Family, Round, Sends, Traits
 from varsim.values.optimizer import AnyOptimizer

@@ -7,11 +7,11 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
-from varsim.cluster.description import Cluster
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.outer import OuterReplicas
-from varsim.cluster.worker import Worker
+from varsim.cluster.copies.outer import OuterReplicas
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import Round, Sends, Traits
 from varsim.units import Bytes

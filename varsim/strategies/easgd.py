@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import restart_any
-from varsim.cluster.description import Cluster
-from varsim.cluster.elastic import ElasticReplicas
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.worker import Worker
+from varsim.cluster.copies.elastic import ElasticReplicas
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.failures.deadlock import restart_any
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 

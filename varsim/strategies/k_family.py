@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import restart_enough
-from varsim.cluster.description import Cluster
-from varsim.cluster.failures import Cutoff, StepOverError
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.failures.deadlock import restart_enough
+from varsim.cluster.failures.deaths import Cutoff, StepOverError
 from varsim.cluster.fast.rules import Gate
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.worker import Worker
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.servers.buffer import GradientBuffer
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 

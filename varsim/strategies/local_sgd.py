@@ -5,13 +5,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
-from varsim.cluster.description import Cluster
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.worker import Worker
+from varsim.cluster.copies.averaged import AveragedReplicas
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 from varsim.units import Bytes

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import Gate
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.waiting import Lock
-from varsim.cluster.worker import Worker
+from varsim.cluster.primitives import Lock
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy
 from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.gradient import Gradient

@@ -5,17 +5,17 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from varsim.cluster.broadcast import Broadcast
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Collective
 from varsim.cluster.collectives import ring
-from varsim.cluster.description import Cluster
+from varsim.cluster.collectives.broadcast import Broadcast
+from varsim.cluster.collectives.collective import Collective
+from varsim.cluster.copies.replicas import LocalReplicas
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import Reading
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.replicas import LocalReplicas
-from varsim.cluster.waiting import Barrier
-from varsim.cluster.worker import Worker
+from varsim.cluster.primitives import Barrier
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.variable import Aggregation

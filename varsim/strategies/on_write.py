@@ -5,22 +5,22 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import Field, PositiveInt
 
-from varsim.cluster import buckets
-from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
-from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import Accumulation, AllReduce, DropCompute, GradientExchange
+from varsim.cluster.collectives.group import PresentAllReduce, PresentReplicas
+from varsim.cluster.copies.replicas import MirroredReplicas
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.recovery import RandomFailures, Recovery
 from varsim.cluster.fast.rules import Reducing
-from varsim.cluster.job import Job
-from varsim.cluster.layerwise import LayerwiseStep
-from varsim.cluster.memory import Memory, replica_memory
-from varsim.cluster.push_pull import PushPull
-from varsim.cluster.quorum import PresentAllReduce, PresentReplicas
-from varsim.cluster.recovery import RandomFailures, Recovery
-from varsim.cluster.replicas import MirroredReplicas
-from varsim.cluster.sharding import Layout, Overlap, ShardGroup, Sharding, units
-from varsim.cluster.worker import Worker
+from varsim.cluster.record.memory import Memory, replica_memory
+from varsim.cluster.workers import buckets
+from varsim.cluster.workers.buckets import Bucketing, Rule, ready_buckets
+from varsim.cluster.workers.exchange import Accumulation, AllReduce, DropCompute, GradientExchange
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.layerwise import LayerwiseStep
+from varsim.cluster.workers.push_pull import PushPull
+from varsim.cluster.workers.sharding import Layout, Overlap, ShardGroup, Sharding, units
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 from varsim.units import Bytes

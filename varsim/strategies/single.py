@@ -3,10 +3,10 @@
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.description import Cluster
-from varsim.cluster.job import Job
-from varsim.cluster.replicas import MirroredReplicas
-from varsim.cluster.worker import Worker
+from varsim.cluster.copies.replicas import MirroredReplicas
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 

@@ -5,15 +5,15 @@ from typing import ClassVar, Literal
 
 from pydantic import NonNegativeInt
 
-from varsim.cluster.buffer import ParameterCache
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import restart_all
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.failures.deadlock import restart_all
 from varsim.cluster.fast.rules import Gate
-from varsim.cluster.job import Job
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.waiting import Arrivals, BoundedClocks
-from varsim.cluster.worker import Worker
+from varsim.cluster.primitives import Arrivals, BoundedClocks
+from varsim.cluster.servers.buffer import ParameterCache
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Pair
 from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.gradient import Gradient

@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity, Ended, Stopped
-from varsim.cluster.deadlock import named
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.failures.deadlock import named
 from varsim.cluster.fast.rules import Gate
-from varsim.cluster.job import Job
-from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.server import ParameterServer
-from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
-from varsim.cluster.worker import Worker
+from varsim.cluster.primitives import Countdown, QueueClosedError, TokenQueue
+from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy, Vain
 from varsim.strategies.traits import Round, Sends, Traits
 from varsim.values.accumulator import GradientAccumulator, Take

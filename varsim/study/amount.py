@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.interruptions import MOST, Rules
+from varsim.cluster.failures.interruptions import MOST, Rules
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.simulation import rules_of

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from varsim.cluster.course import PaceError
-from varsim.cluster.job import TooLongError
-from varsim.cluster.trace import Outcome, Standstill, Trace
+from varsim.cluster.failures.course import PaceError
+from varsim.cluster.record.trace import Outcome, Standstill, Trace
+from varsim.cluster.workers.job import TooLongError
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.gradients import Gradients, Window

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.recovery import in_run
-from varsim.cluster.stop import Stop
-from varsim.cluster.trace import Phase, Trace
+from varsim.cluster.description.recovery import in_run
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.record.trace import Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.goodput import KEPT
 from varsim.study.gradients import Window

@@ -3,6 +3,7 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
+from varsim.cluster.description.recovery import in_run
 from varsim.cluster.fast import ENGINE
 from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
 from varsim.cluster.fast.local import LocalRun
@@ -16,8 +17,7 @@ from varsim.cluster.fast.rules import (
     keep_memory,
 )
 from varsim.cluster.fast.served import ServedRun
-from varsim.cluster.recovery import in_run
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 

@@ -21,7 +21,7 @@ from varsim.study.shown import Shown
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
-    from varsim.cluster.job import DeadlockError
+    from varsim.cluster.workers.job import DeadlockError
     from varsim.distribute.program_run import Mode
     from varsim.scenario.plan import Question
     from varsim.scenario.sweep.space import Sweep
@@ -57,7 +57,7 @@ class Checked(Shown, list[T]):
     @property
     def deadlock(self) -> "DeadlockError | None":
         """Who deadlocked already at the beginning, and over what."""
-        from varsim.cluster.job import DeadlockError
+        from varsim.cluster.workers.job import DeadlockError
         from varsim.study.beginning import Beginning
 
         stuck = [one.standstill for one in self if isinstance(one, Beginning) and one.standstill]

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from varsim.cluster.recovery import goes_on, in_run
-from varsim.cluster.trace import HOSTS, Attempt, Trace
+from varsim.cluster.description.recovery import goes_on, in_run
+from varsim.cluster.record.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
 from varsim.study.lives import life_of

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.rows import Rows
-from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 
 S = TypeVar("S", bound=np.generic)
 

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.course import DrawnSteps, Pace, PaceError, Steps
-from varsim.cluster.life import Life, Saving
-from varsim.cluster.recovery import Recovery, goes_on, in_run
-from varsim.cluster.stop import Stop
-from varsim.cluster.striking import Strikes
-from varsim.cluster.trace import GradientRow, Trace
+from varsim.cluster.description.recovery import Recovery, goes_on, in_run
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.failures.course import DrawnSteps, Pace, PaceError, Steps
+from varsim.cluster.failures.life import Life, Saving
+from varsim.cluster.failures.strikes import Strikes
+from varsim.cluster.record.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.strategies import Strategy
 from varsim.study.why.levers import times_only

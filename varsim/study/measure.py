@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
+from varsim.cluster.record.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
 from varsim.study.gradients import Gradients, Window
 from varsim.study.statistics import latest, spread
 

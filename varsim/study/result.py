@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.job import DeadlockError
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
+from varsim.cluster.workers.job import DeadlockError
 from varsim.scenario.fault import check_replication, known
 from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random

@@ -19,9 +19,9 @@ were nearer in 83 % of the runs ended by time, in 70 % of those ended by updates
 import math
 from typing import Final
 
-from varsim.cluster.description import Cluster
-from varsim.cluster.recovery import in_run
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.recovery import in_run
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.gradients import Window

@@ -2,8 +2,8 @@
 
 import math
 
-from varsim.cluster.recovery import Recovery, in_run
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.recovery import Recovery, in_run
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.goodput import INTERVAL

@@ -8,13 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
-from varsim.cluster.failures import TooCalmError
-from varsim.cluster.interruptions import Rules
-from varsim.cluster.job import Job
-from varsim.cluster.mortality import restores
-from varsim.cluster.recovery import Recovery, in_run
-from varsim.cluster.rows import handed_over_in
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.recovery import Recovery, in_run
+from varsim.cluster.description.refusals import restores
+from varsim.cluster.failures.deaths import TooCalmError
+from varsim.cluster.failures.interruptions import Rules
+from varsim.cluster.record.rows import handed_over_in
+from varsim.cluster.record.trace import Trace
+from varsim.cluster.workers.job import Job
 from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.together import served
 from varsim.scenario.training import Scenario, runs_made

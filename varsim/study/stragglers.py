@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Phase, Trace
+from varsim.cluster.record.trace import Phase, Trace
 from varsim.study.gradients import Gradients
 from varsim.study.measure import NANOSECONDS
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.recovery import goes_on, in_run
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.recovery import goes_on, in_run
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.fault import known
 from varsim.scenario.training import Scenario
 from varsim.study import goodput

@@ -8,7 +8,7 @@ a percent, take a tenth of a second on eight workers, and never more than `check
 import math
 from typing import Final
 
-from varsim.cluster.accelerator import DEVICE_SIGMA
+from varsim.cluster.description.device import DEVICE_SIGMA
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.beginning import begin

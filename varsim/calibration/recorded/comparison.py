@@ -15,7 +15,7 @@ import numpy as np
 
 from varsim.calibration.recorded.overheads import Calibration, calibrate
 from varsim.calibration.recorded.runs import DROPPED, AsyncRun, CollectiveRun, Replay, Run, computes
-from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 
 _OUTCOME, _READ_STEP, _APPLIED_STEP = (
     GradientRow._fields.index(name) for name in ("outcome", "read_step", "applied_step")

@@ -28,8 +28,8 @@ from varsim.calibration.recorded.runs import (
     SyncWorker,
     compute_tables,
 )
-from varsim.cluster.overheads import Overheads
-from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
 from varsim.cluster.collectives.schedule import Schedule, flaw
-from varsim.cluster.topology.base import ByNode, Topology
+from varsim.cluster.network.topology.base import ByNode, Topology
 from varsim.units import format_bytes
 from varsim.values.table import Functions
 

@@ -28,7 +28,7 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer
-from varsim.cluster.topology.base import ByNode
+from varsim.cluster.network.topology.base import ByNode
 
 # The parent of every rank or agent in a tree; the root has none, and is none of the keys.
 Tree: TypeAlias = Mapping[int, int]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Schedule, Times, Transfer
-from varsim.cluster.link import Link, Route, relays
-from varsim.cluster.transport import Network
+from varsim.cluster.network.link import Link, Route, relays
+from varsim.cluster.network.transport import Network
 
 
 class Path(NamedTuple):

@@ -14,7 +14,7 @@ channels do; src/graph/search.cc).
 from collections.abc import Sequence
 
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
-from varsim.cluster.topology.base import ByNode
+from varsim.cluster.network.topology.base import ByNode
 
 
 def all_reduce(ranks: int, nodes: ByNode | None = None) -> Schedule:

@@ -5,13 +5,13 @@ from typing import Final
 import numpy as np
 
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.draws import ComputeTimes
 from varsim.cluster.fast.rules import NotCoveredError
-from varsim.cluster.rows import BLOCK as ROWS_OF_A_BLOCK
-from varsim.cluster.rows import Rows
-from varsim.cluster.slowdown import end_of, windows
-from varsim.cluster.trace import Phase, Span
+from varsim.cluster.record.rows import BLOCK as ROWS_OF_A_BLOCK
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import Phase, Span
+from varsim.cluster.workers.slowdown import end_of, windows
 from varsim.values.distribution import BLOCK
 from varsim.values.workload import Workload
 

@@ -3,11 +3,11 @@
 from importlib.util import find_spec
 from typing import Final
 
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.stop import Stop
 from varsim.cluster.fast.compiled import is_made
 from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing
-from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
 
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import check_sums
-from varsim.cluster.slowdown import windows
+from varsim.cluster.workers.slowdown import windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
 from varsim.values.stream import keyed, stream, streams
 from varsim.values.workload import Workload

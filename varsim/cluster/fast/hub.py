@@ -2,9 +2,9 @@
 
 from math import inf
 
-from varsim.cluster.fair import MOST_GROUPS
 from varsim.cluster.fast.mesh import join_mesh, mark, passes
 from varsim.cluster.fast.tables import NEVER, Row, Run
+from varsim.cluster.network.fair import MOST_GROUPS
 
 
 def joins(r: Run, h: int, f: int, link: int) -> bool:

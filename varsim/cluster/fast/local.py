@@ -18,8 +18,8 @@ from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
 from varsim.cluster.fast.reductions import carried, idle_network, of_copies
 from varsim.cluster.fast.rules import NotCoveredError, Reading, Start
 from varsim.cluster.fast.tables import NEVER
-from varsim.cluster.rows import Rows
-from varsim.cluster.trace import EvaluationRow, GradientRow, LinkRow, Outcome, Phase, Trace
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import EvaluationRow, GradientRow, LinkRow, Outcome, Phase, Trace
 
 # Events of rounds that are put in order together.
 _MANY: Final = 1 << 14

@@ -13,13 +13,13 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.description.stop import Stop
 from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
 from varsim.cluster.fast.reductions import of_gradients
 from varsim.cluster.fast.rules import NotCoveredError, Reducing, Start
 from varsim.cluster.fast.tables import NEVER
-from varsim.cluster.rows import BLOCK, Rows
-from varsim.cluster.stop import Stop
-from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
+from varsim.cluster.record.rows import BLOCK, Rows
+from varsim.cluster.record.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 
 
 class MirroredRun:

@@ -7,14 +7,14 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.batch import MessageBatch
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.mesh import MESH
 from varsim.cluster.fast.rules import check_sums
 from varsim.cluster.fast.tables import NEVER, Run, column, table
-from varsim.cluster.link import Link
-from varsim.cluster.placement import server_messages, server_places, traffic_per_port
-from varsim.cluster.trace import LinkRow
+from varsim.cluster.network.batch import MessageBatch
+from varsim.cluster.network.link import Link
+from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.servers.placement import server_messages, server_places, traffic_per_port
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -5,22 +5,22 @@ from functools import lru_cache
 
 import numpy as np
 
-from varsim.cluster.buckets import ready_buckets
 from varsim.cluster.clock import END_OF_TIME, Clock
-from varsim.cluster.collective import Vector, links_between, needs_messages, planned
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.collectives.collective import Vector, links_between, needs_messages, planned
 from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import vectors_of
+from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import Reading, Reducing
-from varsim.cluster.network import network
-from varsim.cluster.slowdown import Slowed, shares_of_compute
-from varsim.cluster.topology.base import Topology
-from varsim.cluster.trace import LinkRow
-from varsim.cluster.transport import Network
+from varsim.cluster.network.network import network
+from varsim.cluster.network.topology.base import Topology
+from varsim.cluster.network.transport import Network
+from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.workers.buckets import ready_buckets
+from varsim.cluster.workers.exchange import vectors_of
+from varsim.cluster.workers.slowdown import Slowed, shares_of_compute
 from varsim.values.workload import Workload
 
 

@@ -4,11 +4,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from varsim.cluster.buckets import Bucketing
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.description import Cluster
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.stop import Stop
 from varsim.cluster.fast.tables import Kind
-from varsim.cluster.stop import Stop
+from varsim.cluster.workers.buckets import Bucketing
 from varsim.values.workload import Workload
 
 # Variable of the environment that says which engine to use, here and in processes started here.

@@ -16,9 +16,9 @@ from varsim.cluster.fast.network import Network
 from varsim.cluster.fast.rules import Gate, NotCoveredError, Start, expected
 from varsim.cluster.fast.spans import note_waits, write_spans
 from varsim.cluster.fast.tables import NEVER, Run, column, interpreted, table
-from varsim.cluster.rows import Rows
-from varsim.cluster.slowdown import windows
-from varsim.cluster.trace import EvaluationRow, GradientRow, Phase, Span, Trace, code_of
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import EvaluationRow, GradientRow, Phase, Span, Trace, code_of
+from varsim.cluster.workers.slowdown import windows
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -1,7 +1,7 @@
 """Spans of workers, as they follow from the moments of what each was at."""
 
 from varsim.cluster.fast.tables import NEVER, Run
-from varsim.cluster.trace import PHASE_BITS, RANK_BITS, Phase
+from varsim.cluster.record.trace import PHASE_BITS, RANK_BITS, Phase
 
 _QUEUE, _READ, _WRITE = int(Phase.QUEUE), int(Phase.READ), int(Phase.WRITE)
 _COMPUTE, _PHASES = int(Phase.COMPUTE), (1 << PHASE_BITS) - 1

@@ -6,7 +6,7 @@ from varsim.cluster.fast.fair import transfer
 from varsim.cluster.fast.links import end_of, hand_over, keep_starts
 from varsim.cluster.fast.spans import note_spans
 from varsim.cluster.fast.tables import NEVER, Run
-from varsim.cluster.trace import Outcome
+from varsim.cluster.record.trace import Outcome
 
 _APPLIED, _DROPPED = int(Outcome.APPLIED), int(Outcome.DROPPED)
 _PARTLY, _PENDING = int(Outcome.PARTLY), int(Outcome.PENDING)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
+from varsim.cluster.record.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.told import Chart, Number

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.rows import BLOCK, Rows
-from varsim.cluster.trace import (
+from varsim.cluster.record.rows import BLOCK, Rows
+from varsim.cluster.record.trace import (
     GradientRow,
     Outcome,
     Phase,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.stop import Stop
+from varsim.cluster.description.stop import Stop
 from varsim.report.told import Note, Number, Value
 from varsim.report.wording import names
 from varsim.scenario.fitting import MemoryLimits, Misfit

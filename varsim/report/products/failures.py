@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.failing import members
-from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
+from varsim.cluster.description.failures import members
+from varsim.cluster.description.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.told import Column, Note, Number, Value
 from varsim.report.wording import listed, names
 from varsim.scenario.training import Scenario, steps_are_random
@@ -17,7 +17,7 @@ from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
 
 if TYPE_CHECKING:
-    from varsim.cluster.trace import Trace
+    from varsim.cluster.record.trace import Trace
     from varsim.strategies import Strategy
     from varsim.study.result import Result
 

@@ -14,7 +14,7 @@ from varsim.report.wording import shown
 from varsim.study.statistics import interval
 
 if TYPE_CHECKING:
-    from varsim.cluster.trace import Trace
+    from varsim.cluster.record.trace import Trace
     from varsim.study.measure import Carried
     from varsim.study.result import Result
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.recovery import in_run
+from varsim.cluster.description.recovery import in_run
 from varsim.report.products import cautions
 from varsim.report.products.plan_cells import (
     SHARES,

@@ -17,7 +17,7 @@ from varsim.study.unsaid import overlap_gains, pushed_late
 from varsim.study.work import DIFFERENT, Done
 
 if TYPE_CHECKING:
-    from varsim.cluster.trace import Trace
+    from varsim.cluster.record.trace import Trace
     from varsim.study.result import Result
 
 # Strategies that differ by more in gradients per update are not compared by loss at one rate.

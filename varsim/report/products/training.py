@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.report.charts.timeline import content
 from varsim.report.notes import plain
 from varsim.report.products import failures

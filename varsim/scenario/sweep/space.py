@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim import units
-from varsim.cluster.failing import RecordedFailures
+from varsim.cluster.description.failures import RecordedFailures
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.scenario.fault import Mark, nearest, quoted
 from varsim.scenario.shape import Shape

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import compress
 from typing import Final, NamedTuple
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
 from varsim.scenario.provenance import trace_sha256

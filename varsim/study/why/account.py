@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import ClassVar, Final
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.gradients import Gradients
 from varsim.study.measure import left_out

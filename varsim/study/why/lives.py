@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from varsim.cluster.course import PaceError
-from varsim.cluster.failing import hosts
-from varsim.cluster.mortality import check_life
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
-from varsim.cluster.trace import Trace
+from varsim.cluster.description.failures import hosts
+from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
+from varsim.cluster.description.refusals import check_life
+from varsim.cluster.failures.course import PaceError
+from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients

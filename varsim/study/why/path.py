@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Phase, Span, Trace
+from varsim.cluster.record.trace import Phase, Span, Trace
 from varsim.study.gradients import Gradients
 
 # What a server does with a gradient between its arrival and the update.

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from varsim.cluster.stop import Stop
-from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.cluster.description.stop import Stop
+from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.measure import NANOSECONDS
 from varsim.study.rounds import gradients_of

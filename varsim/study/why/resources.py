@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.cluster.overheads import Overheads
-from varsim.cluster.placement import traffic_per_port
-from varsim.cluster.trace import Phase, Trace
+from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.record.trace import Phase, Trace
+from varsim.cluster.servers.placement import traffic_per_port
 from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
 from varsim.study.measure import NANOSECONDS, utilization, worker_time

@@ -1,0 +1,1 @@
+"""Copies of a model on the workers: mirrored, averaged, led by an outer step, elastic."""

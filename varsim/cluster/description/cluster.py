@@ -1,0 +1,247 @@
+"""The cluster as a scenario describes it: workers, their compute times, servers and network."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from pydantic import Field, PositiveInt, ValidationError
+
+from varsim.cluster.description.device import Device
+from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.partitioner import AnyPartitioner
+from varsim.cluster.network.topology import AnyTopology, SlowLink
+from varsim.cluster.network.topology.nodes import Nodes
+from varsim.cluster.servers.updating import ServerUpdate
+from varsim.units import Seconds
+from varsim.values import presets
+from varsim.values.distribution import Constant, Lognormal
+from varsim.values.distributions import AnyDistribution, Correlated, Distribution
+from varsim.values.schema import Model
+from varsim.values.workload import Workload
+
+_MOST_HOSTS: Final = 1_000_000
+# A backward pass has two products where the forward pass has one.
+_BACKWARD_SHARE: Final = 2 / 3
+
+
+class SlowWorker(Model):
+    """A straggler: its compute takes `factor` times as long, always or between two times.
+
+    Where several entries for one rank overlap in time, their factors multiply.
+    """
+
+    rank: int = Field(ge=0)
+    """Which worker."""
+    factor: float = Field(gt=0)
+    """How many times as long it computes."""
+    after: Seconds = Field(0.0, ge=0)
+    """From when on."""
+    until: Seconds | None = None
+    """Until when; by default to the end."""
+
+    def refusals(self) -> Iterator[str]:
+        if self.until is not None and self.until <= self.after:
+            yield "until must be later than after"
+
+
+class Cluster(Model):
+    """Workers, their compute times, parameter servers and the network between them.
+
+    Without `compute` a step takes what `device` needs for it. `placement` says how variables lie on
+    the parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
+    tensors in turn) or `by_bytes` (whole tensors, largest first, to the emptiest server).
+    `partitioner` cuts tensors into parts, which the latter two place as tensors of their own.
+    `servers_on`: each server has a machine of its own (`dedicated`), or server i is on machine i of
+    the workers (`workers`; of nodes, on a node), and what stays on a machine costs no network.
+    `overheads`: what a real runtime adds to all this; without them, nothing. `server_update`: what
+    applying a gradient takes on a parameter server; without it, no time.
+    `backward_share`: how much of a compute time is the backward pass (default: 2/3, or what the law
+    says); gradients that are sent while it runs are ready within it. `optimizer_time`: how long a
+    worker takes to update its own copy of the model with a gradient. `overlap_pace`: the share of
+    its pace that an all-reduce keeps while a worker of it computes, as the kernels of both share
+    the GPUs and their bus; without it, all of it.
+    """
+
+    workers: PositiveInt
+    """How many workers, each with one replica."""
+    device: Device | None = None
+    """What the workers compute on, instead of `compute`: a preset's name, or a preset or peak with
+    details."""
+    compute: AnyDistribution | None = None
+    """Distribution of one worker's step times (of one micro-batch)."""
+    slow_workers: tuple[SlowWorker, ...] = ()
+    """Workers that are slower than the others."""
+    parameter_servers: PositiveInt = 1
+    """How many servers share the variables."""
+    placement: Literal["partitioned", "round_robin", "by_bytes"] = "partitioned"
+    """How variables are laid on servers: cut evenly over all, whole in turn, or the largest first
+    to the emptiest."""
+    partitioner: AnyPartitioner | None = None
+    """What cuts tensors into parts that are placed as tensors of their own."""
+    servers_on: Literal["dedicated", "workers"] = "dedicated"
+    """Whether servers have machines of their own or run on those of the workers."""
+    network: AnyTopology
+    """The links between the machines, and how they are shared."""
+    overheads: Overheads | None = None
+    """What a real runtime adds to computation and network; nothing unless given."""
+    server_update: ServerUpdate | None = None
+    """How long a server takes to apply or add a gradient; no time unless given."""
+    backward_share: float | None = Field(None, gt=0, le=1)
+    """Share of a compute time that is the backward pass; by default 2/3, or what `compute` says.
+    """
+    optimizer_time: Seconds | None = Field(None, gt=0)
+    """Time in which a worker updates its own copy (`on_write`, `on_read`, `single`); counts as
+    compute."""
+    overlap_pace: float | None = Field(None, gt=0, le=1)
+    """Share of its pace that an all-reduce keeps beside computation, with `overlap`; by default 1.
+    """
+
+    def refusals(self) -> Iterator[str]:
+        for key in ("workers", "parameter_servers"):
+            if getattr(self, key) > _MOST_HOSTS:
+                yield f"{key}: at most {_MOST_HOSTS:,} can be simulated"
+        if (self.device is None) == (self.compute is None):
+            yield "give either compute (a distribution of compute times) or device"
+        check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        self.network.check_workers(self.workers)
+        self._check_servers_on()
+        if self.partitioner is not None and self.placement == "partitioned":
+            yield (
+                "partitioner has no effect: placement partitioned cuts every tensor over all "
+                "servers; choose round_robin or by_bytes"
+            )
+        if isinstance(self.compute, Correlated) and isinstance(self.network, Nodes):
+            size, there = self.compute.workers_per_node, self.workers_of_a_host
+            if size not in (None, there):
+                yield f"compute.workers_per_node is {size}, but a node of the network has {there}"
+        said = None if self.compute is None else self.compute.backward_share()
+        if self.backward_share is not None and said is not None:
+            yield "backward_share has no effect: compute says how long the backward pass takes"
+
+    @property
+    def share_of_backward(self) -> float:
+        """How much of a compute time is the backward pass."""
+        said = None if self.compute is None else self.compute.backward_share()
+        return said or self.backward_share or _BACKWARD_SHARE
+
+    @property
+    def workers_of_a_host(self) -> int:
+        """Workers on one machine."""
+        return self.network.workers_per_node if isinstance(self.network, Nodes) else 1
+
+    @property
+    def set_up(self) -> int:
+        """How long (ns) a worker needs before it works, also when it begins again."""
+        return 0 if self.overheads is None else round(self.overheads.first_iteration * 1e9)
+
+    @property
+    def device_memory(self) -> tuple[float, ...]:
+        """Bytes of memory of a worker's device, of every size it comes in; none if not known."""
+        if self.device is None or self.device.preset is None:
+            return ()
+        return presets.device(self.device.preset).memory
+
+    def _check_servers_on(self) -> None:
+        """Raise ValueError where servers share the machines of workers and cannot."""
+        if self.servers_on == "dedicated":
+            return
+        machines = self.network.machines(self.workers)
+        if self.parameter_servers > machines:
+            raise ValueError(
+                f"parameter_servers {self.parameter_servers}: servers_on workers puts one on each "
+                f"machine of workers, and there are {machines}"
+            )
+        if self.network.says_of_servers:
+            raise ValueError(
+                "network.server_bandwidth has no effect: with servers_on workers, servers use the "
+                "links of the workers"
+            )
+
+    def compute_distribution(self, workload: Workload) -> Distribution:
+        """The law of one worker's compute times, before slow workers."""
+        if self.compute is not None:
+            return self.compute.for_batch(workload.batch_size)
+        assert self.device is not None
+        return self.device.compute_distribution(workload)
+
+    def with_distribution_alone(self, workload: Workload, speed: float = 1.0) -> "Cluster":
+        """The cluster with a law in place of a device, so many times as fast; as it is without."""
+        if self.device is None:
+            return self
+        distribution = self.device.compute_distribution(workload)
+        assert isinstance(distribution, Constant | Lognormal)
+        key = "value" if isinstance(distribution, Constant) else "mean"
+        distribution = distribution.model_copy(update={key: distribution.expectation() / speed})
+        return self.model_copy(update={"device": None, "compute": distribution})
+
+    def doubt(self, workload: Workload) -> str:
+        """Why the step time is no more than a guess; empty where it is none."""
+        return "" if self.device is None else self.device.step_time(workload).doubt
+
+
+def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
+    """Raise ValueError for a rank that no worker has."""
+    for entry in slow:
+        if entry.rank >= workers:
+            raise ValueError(
+                f"rank {entry.rank} does not exist: ranks go from 0 to {workers - 1} "
+                f"(workers: {workers})"
+            )
+
+
+class ClusterChange(Model):
+    """What is different for one strategy of a comparison from the scenario's cluster."""
+
+    parameter_servers: PositiveInt | None = None
+    """Takes the place of the cluster's."""
+    placement: Literal["partitioned", "round_robin", "by_bytes"] | None = None
+    """Takes the place of the cluster's."""
+    partitioner: AnyPartitioner | None = None
+    """Takes the place of the cluster's."""
+    servers_on: Literal["dedicated", "workers"] | None = None
+    """Takes the place of the cluster's."""
+    network: AnyTopology | None = None
+    """Takes the place of the cluster's."""
+
+    def refusals(self) -> Iterator[str]:
+        if not self.model_fields_set:
+            yield (
+                "say what is different: parameter_servers, placement, partitioner, servers_on or "
+                "network"
+            )
+
+    def check(self, *, uses_servers: bool, reduces: bool) -> None:
+        """Raise ValueError where something is said of what the strategy does not do.
+
+        That is to use servers, or to reduce something among workers.
+        """
+        if not reduces and self.network is not None and self.network.protocols is not None:
+            raise ValueError(
+                "on.network.protocols has no effect: the strategy reduces nothing among workers"
+            )
+        if uses_servers:
+            return
+        about_servers = ("parameter_servers", "placement", "partitioner", "servers_on")
+        idle = [name for name in about_servers if getattr(self, name) is not None]
+        if self.network is not None and self.network.says_of_servers:
+            idle.append("network.server_bandwidth")
+        for name in idle:
+            raise ValueError(
+                f"on.{name} has no effect: the strategy uses no parameter servers; on can change "
+                "its network"
+            )
+
+    def applied_to(self, cluster: Cluster) -> Cluster:
+        """The cluster with these changes; ValueError where it cannot have them."""
+        changes = {
+            name: value
+            for name in type(self).model_fields
+            if (value := getattr(self, name)) is not None
+        }
+        try:
+            return Cluster.model_validate({**dict(cluster), **changes})
+        except ValidationError as error:
+            (refused,) = error.errors()
+            message = str(refused["ctx"]["error"])
+            at = "on." if re.split(r"\W", message)[0] in changes else "on: "
+            raise ValueError(at + message) from None

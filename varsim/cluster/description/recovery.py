@@ -1,0 +1,331 @@
+"""Random failures of a job, its checkpoints, and how it comes back: the keys of a scenario."""
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    Tag,
+)
+
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.failures import (
+    Domain,
+    FailureSource,
+    RecordedFailures,
+    members,
+)
+from varsim.cluster.network.topology.base import Topology
+from varsim.units import BytesPerSecond, Seconds
+from varsim.values.distribution import Exponential
+from varsim.values.distributions import Distribution
+from varsim.values.schema import Grown, Model
+
+LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits of ns
+
+
+class RandomFailures(Grown):
+    """Failures at random, drawn from streams of their own: all strategies meet the same.
+
+    `horizon`: for how long the life of a job is followed. Its steps are those that the run up to
+    `stop` shows. Without one, failures strike inside the run: workers die in it, and are back once
+    that is noticed, their host is there, and `recovery.restart` has passed. `detection`: from a
+    failure until it is noticed. `strike`: when members fail and age: `always`, also while the job
+    is down (then detection and restart begin again); only `while_running`, at work or writing a
+    checkpoint; or only `while_computing`. `recorded`: failures that happened, in place of those at
+    random or beside them.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("recorded",)
+
+    horizon: Seconds | None = Field(None, gt=0, le=LONGEST)
+    """How long the job is followed; left out: failures strike inside the run."""
+    detection: Seconds = Field(0.0, ge=0)
+    """From a failure until it is noticed."""
+    strike: Literal["always", "while_running", "while_computing"] = "always"
+    """When members age and fail."""
+    of: tuple[FailureSource, ...] = ()
+    """What fails, and how often."""
+    recorded: RecordedFailures | None = None
+    """Failures that happened, played back."""
+
+    def refusals(self) -> Iterator[str]:
+        if not self.of and self.recorded is None:
+            yield "say what fails: of (for example {domain: worker, mtbf: 30 d})"
+        if self.recorded is not None and self.strike != "always":
+            yield (
+                f"strike {self.strike} goes with failures at random: recorded ones strike when "
+                "they did (always)"
+            )
+
+    @property
+    def repairs(self) -> tuple[tuple[Domain, Distribution | None], ...]:
+        """The domain and the law of repairs of each of `of`, then of what recorded ones are of."""
+        found: list[tuple[Domain, Distribution | None]]
+        found = [(one.domain, one.repair) for one in self.of]
+        if self.recorded is not None:
+            found += [(domain, self.recorded.repaired) for domain in self.recorded.domains]
+        return tuple(found)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether two lives may meet different failures, or repairs."""
+        laws = [one.between for one in self.of]
+        laws += [repair for _, repair in self.repairs if repair is not None]
+        chosen = any(one.lemons is not None or one.mistaken is not None for one in self.of)
+        return chosen or any(law.is_random for law in laws)
+
+    @property
+    def of_servers(self) -> bool:
+        """Whether parameter servers fail."""
+        return any(domain == "server" for domain, _ in self.repairs)
+
+    def without_servers(self) -> "RandomFailures":
+        """The same where there are no servers to fail; the others fail as they do beside them."""
+        of = tuple(one for one in self.of if one.domain != "server")
+        recorded = self.recorded
+        if recorded is not None:
+            others = tuple(one for one in recorded.failures if one[1] != "server")
+            left = recorded.model_copy(update={"failures": others})
+            recorded = left if left.played else None
+        return self.model_copy(update={"of": of, "recorded": recorded})
+
+    def rate(self, cluster: Cluster, workers: int) -> float:
+        """Failures of the whole job per second, on average."""
+        drawn = math.fsum(members(one.domain, cluster, workers) * one.rate for one in self.of)
+        known = 0 if self.recorded is None else len(self.recorded.played)
+        return drawn + known / (self.horizon or LONGEST)
+
+    def of_chief(self, cluster: Cluster) -> bool:
+        """Whether worker 0 may fail."""
+        recorded = () if self.recorded is None else self.recorded.played
+        return any(one.domain != "server" for one in self.of) or any(
+            member // cluster.workers_of_a_host == 0 if domain == "worker" else member == 0
+            for _, domain, member, _ in recorded
+            if domain != "server"
+        )
+
+    def rate_of_rollbacks(self, cluster: Cluster, *, chief: bool) -> float:
+        """Of those random ones per second that take a server, or the `chief` with its host."""
+        each = {"server": cluster.parameter_servers, "worker": cluster.workers_of_a_host * chief}
+        return math.fsum(each.get(one.domain, int(chief)) * one.rate for one in self.of)
+
+    @property
+    def memoryless(self) -> bool:
+        """Whether the time to the next failure of the job is exponential, given its lemons."""
+        drawn = all(isinstance(one.between, Exponential) and not one.mistaken for one in self.of)
+        return drawn and self.recorded is None
+
+
+def in_run(failures: RandomFailures | None) -> tuple[RandomFailures, ...]:
+    """Those failures if they strike inside the run, as they have no horizon; else none."""
+    return (failures,) if failures is not None and failures.horizon is None else ()
+
+
+def end_workers(deaths: object) -> bool:
+    """Whether these are random failures that end workers: not events, not of servers alone."""
+    return isinstance(deaths, RandomFailures) and bool(deaths.without_servers().repairs)
+
+
+def _is_optimal(given: object) -> str:
+    return "optimal" if given == "optimal" else "time"
+
+
+def _no_word(given: object) -> object:
+    """A word other than optimal is no time that lacks its unit."""
+    if isinstance(given, str) and given.isalpha() and given != "optimal":
+        raise ValueError(f"{given!r} is not a time: write a time such as 10 min, or optimal")
+    return given
+
+
+Interval: TypeAlias = Annotated[
+    Annotated[Annotated[Seconds, Field(gt=0)], Tag("time")]
+    | Annotated[Literal["optimal"], Tag("optimal")],
+    Discriminator(_is_optimal),
+    BeforeValidator(_no_word),
+]
+
+
+class Checkpoint(Model):
+    """Checkpoints of a job: one after `every` of work, rounded up to the end of a step.
+
+    `every: optimal` takes the interval that gives the most goodput under exponential failures.
+    `write`: how long it takes to write one; or `storage`: one worker sends the parameters and the
+    optimizer's state there, over its link, and reads them back in as long. In a write the job stops
+    (`mode: blocking`), or goes on, its steps `slowdown` longer, after a `snapshot` in which it
+    stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
+    job that begins again reads the last one, beside what `storage` takes.
+    Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
+    and it alone stops, or goes on beside its write; time counts, not work. Copies of workers
+    are not saved there: when nobody is left, all begin from the start.
+    """
+
+    every: Interval
+    """Work between two checkpoints; `optimal`: the interval with which most work is kept."""
+    write: Seconds | None = Field(None, ge=0)
+    """How long it takes to write one checkpoint."""
+    storage: BytesPerSecond | None = Field(None, gt=0)
+    """Instead of `write`: at what rate storage takes in parameters and optimizer state."""
+    mode: Literal["blocking", "asynchronous"] = "blocking"
+    """Whether the job stops for a write, or goes on beside it."""
+    snapshot: Seconds = Field(0.0, ge=0)
+    """How long the job stops before an asynchronous write."""
+    slowdown: float = Field(0.0, ge=0)
+    """How much longer steps take beside an asynchronous write, as a share."""
+    restore: Seconds = Field(0.0, ge=0)
+    """How long a job that restarts takes to read its last checkpoint."""
+
+    def refusals(self) -> Iterator[str]:
+        if self.mode == "blocking":
+            for name in ("snapshot", "slowdown"):
+                if getattr(self, name):
+                    yield f"{name} has no effect: a blocking write stops the job"
+        if (self.write is None) == (self.storage is None):
+            yield "say how long a write takes: give either write or storage"
+        if self.every == "optimal":
+            # How long a write to storage takes is not known yet, but whether it costs anything.
+            known = self.model_copy(update={"write": 1.0}) if self.write is None else self
+            if not known.stops:
+                yield (
+                    "every: optimal needs a checkpoint that costs time (write, or of asynchronous "
+                    "ones snapshot or slowdown): what costs nothing is done all the time"
+                )
+        elif self.write is not None and self.every < self.write:
+            yield (
+                f"every is shorter than a write ({self.write:.4g} s): the next checkpoint would be "
+                "due before this one is written"
+            )
+
+    @property
+    def lasts(self) -> float:
+        """How long a write takes (s)."""
+        assert self.write is not None, "storage says nothing without what is written"
+        return self.write
+
+    def through(self, network: Topology, size: float) -> "Checkpoint":
+        """The same with the time that so many bytes take to the storage, and back."""
+        if self.storage is None:
+            return self
+        taken = network.delay + size / min(self.storage, network.worker_rate)
+        changes = {"write": taken, "storage": None, "restore": self.restore + taken}
+        return Checkpoint.model_validate({**dict(self), **changes})
+
+    @property
+    def beside(self) -> float:
+        """Work (s) that is done beside an asynchronous write."""
+        return 0.0 if self.mode == "blocking" else self.lasts / (1 + self.slowdown)
+
+    @property
+    def stops(self) -> float:
+        """What one checkpoint costs in time (s)."""
+        if self.mode == "blocking":
+            return self.lasts
+        return self.snapshot + self.lasts - self.beside
+
+    def interval(
+        self, failures: RandomFailures, rate: float, down: float, rounds: float = 0.0
+    ) -> float:
+        """Work (s) between checkpoints; `rate` of failures (1/s), `down` so long after each (s).
+
+        The best, x of the mean time M between failures, has (1 - x) e^x = e^(-cost / M) (Daly,
+        2006, by a renewal argument; Lambert's W); where only work can fail, 1 - cost / (M + down).
+        Of work in `rounds` of so long, at whose ends alone one can be written, whole ones: as many
+        as fit into that, or one more, whichever keeps more.
+        """
+        if self.every != "optimal":
+            return self.every
+        mean, cost = 1 / rate, self.stops
+        alone = failures.strike == "while_computing"
+        lost = cost / (mean + down) if alone else -math.expm1(-cost / mean)
+        best = max(mean * _root(lost), self.beside)
+        if not rounds:
+            return best
+
+        def kept(number: int) -> float:
+            """Work that is kept for each failure, to a factor, if a checkpoint follows so much."""
+            work = number * rounds
+            saves = 1 / math.expm1((work if alone else work + cost) / mean)
+            return work * saves / (mean + down + saves * cost if alone else 1.0)
+
+        least = max(1, math.ceil(self.beside / rounds))
+        fewer = max(least, math.floor(best / rounds))
+        return max(fewer, fewer + 1, key=kept) * rounds
+
+    def in_run(self, network: Topology, size: float, rate: float, share: float) -> "Checkpoint":
+        """The same with the best interval in a run, if that is asked for.
+
+        What so many bytes take the chief to read and to write costs the job a `share` of it, and
+        models are lost at a `rate` (1/s). How long links are busy with other things is not known.
+        """
+        if self.every != "optimal":
+            return self
+        through = self.through(network, size)
+        cost = share * (network.delay + size / network.worker_rate + through.stops)
+        best = max(_root(-math.expm1(-cost * rate)) / rate, through.beside)
+        return self.model_copy(update={"every": best})
+
+
+def _root(lost: float) -> float:
+    """The x with (1 - x) e^x = 1 - `lost`, by Newton's method from above."""
+    x = math.sqrt(2 * lost)
+    while True:
+        better = x - (x * math.exp(x) - math.expm1(x) - lost) / (x * math.exp(x))
+        if not better < x * (1 - 1e-15):
+            return x
+        x = better
+
+
+class Spares(Model):
+    """Hosts that stand by: `hot` ones take over at once, `cold` ones after `swap`."""
+
+    hot: NonNegativeInt = 0
+    """Hosts that take over at once."""
+    cold: NonNegativeInt = 0
+    """Hosts that take over after a swap."""
+    swap: Seconds = Field(0.0, ge=0)
+    """How long a cold spare takes to take over."""
+
+    def refusals(self) -> Iterator[str]:
+        if self.swap and not self.cold:
+            yield "swap has no effect: hot spares take over at once; give cold ones"
+
+
+class Recovery(Grown):
+    """What becomes of a job after a failure.
+
+    `policy: restart`: the whole job begins again from its last complete checkpoint (or from the
+    start), once every failed host is replaced by a spare or repaired, and `restart` later.
+    `wait`: as long, but those who are left keep the model, and the job goes on with the step that
+    it was in; who takes the place of a failed host gets the model from another within `restart`.
+    `continue_with_fewer`: neither waits the job, as long as `fewest` hosts are there: after
+    `restart` it goes on with them, and is formed anew, at the end of a step, with one that comes
+    back. Where nobody is left that has the model, these, too, go back to the last checkpoint.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("fewest",)
+
+    policy: Literal["restart", "wait", "continue_with_fewer"] = "restart"
+    """What the job does after a failure."""
+    restart: Seconds = Field(0.0, ge=0)
+    """From the moment its hosts are there until the job works again."""
+    spares: Spares | None = None
+    """Hosts that stand by."""
+    fewest: PositiveInt | None = None
+    """Fewest hosts with which a job goes on (`continue_with_fewer`); default: 1."""
+
+    def refusals(self) -> Iterator[str]:
+        if self.fewest is not None and self.policy != "continue_with_fewer":
+            yield (
+                f"fewest has no effect: policy {self.policy} needs all hosts (write policy: "
+                "continue_with_fewer)"
+            )
+
+
+def goes_on(recovery: Recovery | None) -> bool:
+    """Whether a job goes on while hosts are missing."""
+    return recovery is not None and recovery.policy == "continue_with_fewer"

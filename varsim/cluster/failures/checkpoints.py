@@ -1,0 +1,219 @@
+"""Checkpoints that are written in a run: by the chief, of the variables on parameter servers."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.description.recovery import Checkpoint
+from varsim.cluster.network.batch import MessageBatch
+from varsim.cluster.network.transport import Network, nothing
+from varsim.cluster.record.ledger import Balance, Ledger
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import Phase
+from varsim.cluster.workers.worker import Worker
+from varsim.distribute.variable import DistributedVariable
+from varsim.values.gradient import Array, Parameters
+from varsim.values.optimizer import MovingAverages, State
+
+_NS: Final = 1e9
+
+# From when to when (ns).
+Times: TypeAlias = tuple[int, int]
+
+
+class Served(NamedTuple):
+    """Values, slots and averages of all variables on servers."""
+
+    values: Sequence[Array]
+    states: Sequence[State]
+    averages: tuple[int, Parameters] | None  # as MovingAverages.state
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds, of one moment.
+
+    `since`: from when on (ns) what a worker does is not in it, by rank. `balance`: what that is
+    made of.
+    """
+
+    content: Served
+    since: list[int]
+    balance: Balance
+
+
+class Written(NamedTuple):
+    """A complete checkpoint: the chief stopped for it from `begun` to `resumed` (ns).
+
+    It was `complete` then, or later, if it was written beside the chief's work.
+    """
+
+    begun: int
+    resumed: int
+    complete: int
+
+
+class Saver:
+    """Checkpoints of what servers have: the chief reads all variables, and writes them to storage.
+
+    One is due once `every` has passed since the last one, or since the job began; the chief makes
+    it before it reads the variables for an iteration, and trains on when it is written, or
+    `snapshot` later if it writes beside its work; nobody else waits. What a checkpoint holds is of
+    the moment at which it was asked for. The reading shares the links with all else; the writing
+    does not. Without a description none is ever written, and what there is to go back to is the
+    start.
+    """
+
+    def __init__(
+        self, described: Checkpoint | None, rate: float, ledger: Ledger, workers: int
+    ) -> None:
+        self._rate, self._ledger, self._workers = rate, ledger, workers
+        self.saves = described is not None
+        self._described = described or Checkpoint(every=1.0, write=0.0)
+        assert self._described.every != "optimal", "a run needs to know when"
+        self._every = round(self._described.every * _NS)
+        self._beside = self._described.mode == "asynchronous"
+        self._since = self._busy = 0
+        self._session = 0  # which of the chief's it is
+        self._under_way: Times | None = None  # stopped for a write that is not complete
+        self._start: Saved | None = None
+        self._saved: Saved | None = None
+        self.written: list[Written] = []
+        self.thrown_away: list[Times] = []  # when the chief stopped in vain
+
+    @property
+    def takes(self) -> int:
+        """How long one is written to storage, once it has been read (ns)."""
+        if self._described.storage is None:
+            return round(self._described.lasts * _NS)
+        return round(self._size / min(self._described.storage, self._rate) * _NS)
+
+    @property
+    def restores(self) -> int:
+        """How long it takes to bring the latest one back (ns)."""
+        if self._saved is self._start:
+            return 0
+        again = 0 if self._described.storage is None else self.takes
+        return again + round(self._described.restore * _NS)
+
+    @property
+    def since(self) -> Sequence[int]:
+        """From when on (ns) what workers do is gone when the model is, by rank."""
+        return self._last.since
+
+    @property
+    def balance(self) -> Balance:
+        """What that is made of that was saved last, or of which there was a start."""
+        return self._last.balance
+
+    @property
+    def _last(self) -> Saved:
+        assert self._saved is not None, "there is no model"
+        return self._saved
+
+    def cost(self, spans: Rows) -> tuple[list[Times], list[int]]:
+        """Time of the chief that complete checkpoints cost, and when they were; of a run's spans.
+
+        From each computation beside a write the end of it, as long as that had become by it (ns).
+        """
+        own = self.written
+        stops = [(one.begun, one.resumed) for one in own]
+        slowdown = self._described.slowdown if self._beside else 0.0
+        if own and slowdown:
+            worker, phase, start, end, _ = map(spans.column, range(spans.columns))
+            computing = (worker == 0) & (phase == Phase.COMPUTE)
+            start, end = start[computing], end[computing]
+        for one in own if slowdown else ():
+            first, last = np.maximum(start, one.resumed), np.minimum(end, one.complete)
+            longer = np.rint((last - first) * (slowdown / (1 + slowdown))).astype(np.int64)
+            found = zip((last - longer).tolist(), last.tolist(), longer.tolist(), strict=True)
+            stops += [(since, until) for since, until, by in found if by > 0]
+        return stops, [one.complete for one in own]
+
+    def begins(self, now: int) -> None:
+        """The model is there, at the start of a session."""
+        self._since = now
+
+    def breaks_off(self) -> None:
+        """The chief has died: what it writes is never complete."""
+        self._session += 1
+        if self._under_way is not None:
+            self.thrown_away.append(self._under_way)
+            self._under_way = None
+        self._busy = 0
+
+    def serves(
+        self,
+        variables: Sequence[DistributedVariable],
+        averages: MovingAverages | None,
+        batch: MessageBatch,
+        size: float,
+        changed: Callable[[], None],
+    ) -> None:
+        """Variables, and averages, of so many bytes to save; they are as they were saved last.
+
+        `batch`: all of them on their way to the chief; `changed` is called when they are restored.
+        """
+        self._variables, self._batch, self._size = variables, batch, size
+        self._averages, self._changed = averages, changed
+        if self._saved is None:
+            self._start = self._saved = self._now(0)
+        self.restore()
+
+    def restore(self) -> None:
+        """All is as it was saved last, or at the start."""
+        values, states, averages = self._last.content
+        for variable, value, state in zip(self._variables, values, states, strict=True):
+            variable.write(0, value)
+            variable.states[0] = state
+        if self._averages is not None:
+            self._averages.restore(averages or (0, tuple(values)))
+        self._changed()
+
+    def save(self, worker: Worker, network: Network) -> Activity[None]:
+        """Save the variables, if that is due."""
+        yield from worker.catch_up()
+        begun = network.clock.time
+        if not self._due(begun):
+            return
+        saved = self._now(begun)
+        yield from network.fetch(worker, self._batch, nothing)
+        yield from worker.catch_up()
+        yield from self._write(worker, network.clock, saved, begun)
+
+    def _due(self, now: int) -> bool:
+        return now - self._since >= self._every and now >= self._busy
+
+    def _write(self, worker: Worker, clock: Clock, saved: Saved, begun: int) -> Activity[None]:
+        """The chief, which has had all of it since it had `begun` (ns), writes it to storage."""
+        stops = round(self._described.snapshot * _NS) if self._beside else self.takes
+        end = clock.time + stops
+        worker.transferred(int(Phase.WRITE), end, stops)
+        yield end
+        self._since = end
+        stopped = begun, end
+        if not self._beside:
+            self._complete(saved, stopped, end, self._session)
+            return
+        self._busy = end + self.takes
+        self._under_way = stopped
+        worker.slows_down(end, self._busy, 1.0 + self._described.slowdown)
+        then = partial(self._complete, saved, stopped, self._busy, self._session)
+        clock.call_at(self._busy, then)
+
+    def _complete(self, saved: Saved, stopped: Times, now: int, session: int) -> None:
+        if session == self._session:
+            self._saved = saved
+            self.written.append(Written(*stopped, now))
+            if self._under_way == stopped:
+                self._under_way = None
+
+    def _now(self, time: int) -> Saved:
+        """What there is to be saved now."""
+        values = [variable.values[0] for variable in self._variables]
+        states = [variable.states[0] for variable in self._variables]
+        averages = None if self._averages is None else self._averages.state
+        content = Served(values, states, averages)
+        return Saved(content, [time] * self._workers, self._ledger.balance)

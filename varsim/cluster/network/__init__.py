@@ -1,0 +1,1 @@
+"""Links, how messages share them, and the networks that are made of them."""

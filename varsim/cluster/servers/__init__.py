@@ -1,0 +1,1 @@
+"""Parameter servers: their variables, queues and buffers, and where they stand."""

@@ -1,0 +1,1 @@
+"""Workers, the job they are in, and how gradients leave them."""

@@ -1,0 +1,165 @@
+"""Wait-free back-propagation to servers: gradients are pushed while they are computed."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.network.batch import Message
+from varsim.cluster.network.link import Link, Route
+from varsim.cluster.network.topology.base import Place
+from varsim.cluster.network.transport import Arrivals, Arrived, deliver_item, nothing
+from varsim.cluster.record.trace import Phase, Span
+from varsim.cluster.servers.placement import bytes_per_port, server_places
+from varsim.cluster.workers.exchange import Outbox
+from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.worker import Worker
+from varsim.values.gradient import Gradient
+
+_WRITE = int(Phase.WRITE)
+
+
+class WaitFreePush:
+    """Pushes of gradients piece by piece, as the backward pass makes them.
+
+    A piece is a message of its own. On links that are shared fairly, what goes to one server is
+    handed over one piece after the other, as over one connection: each once the one before has
+    passed. Where links are first come, first served, a piece is handed over when it is ready, and
+    keeps its place in line. A variable's gradient is there when the last of its pieces is. Of a
+    worker's time, writing is what it waits once it has computed.
+    `ready`: the shares of the backward pass after which there are pieces; `ports`: where the
+    servers are, each with the bytes of every variable there.
+    Zhang et al., 2017 (Poseidon: wait-free back-propagation).
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.ports, made = _laid_out(job)
+        self.ready = sorted(made)
+        groups = [made[share] for share in self.ready]
+        self._parts = [0] * len(job.trained)  # pieces of each variable
+        for group in groups:
+            for item, _ in group:
+                self._parts[item] += 1
+        self._pieces = []  # of each worker, for each moment
+        for worker in job.workers:
+            routes = [job.network.route(worker.place, place) for place, _ in self.ports]
+            self._pieces.append(
+                [[Message(item, routes[server], size) for (item, server), size in group.items()]
+                 for group in groups]
+            )  # fmt: skip
+
+    def send(
+        self, worker: Worker, gradient: Gradient, moments: Sequence[int], arrived: Arrived
+    ) -> Activity[None]:
+        """Send what was begun, its pieces as they are ready, at these moments (ns).
+
+        `arrived(item, gradient)` as each variable is there, to the last.
+        """
+        clock, pieces = self._job.clock, self._pieces[worker.rank]
+        deliver = partial(deliver_item, clock, content=gradient, arrived=arrived)
+        arrivals = Arrivals(clock, self._parts, deliver)
+        sending = _Sending(self._job, gradient, arrivals)
+        for moment, group in zip(moments, pieces, strict=True):
+            clock.call_at(moment, partial(sending.hand_over, group))
+        try:
+            yield gradient.computed
+            if not arrivals.complete:
+                worker.waits(_WRITE, self._job.network)
+                yield arrivals.all
+                worker.waits_for = None
+        finally:
+            arrivals.awaited = False
+            sending.close()
+        if clock.time > gradient.computed:
+            alone = self._undisturbed(moments, pieces)
+            worker.transferred(_WRITE, clock.time, max(0, alone - gradient.computed))
+
+    def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Message]]) -> int:
+        """When the last piece would be there if nobody else used the links (ns)."""
+        network = self._job.network
+        free: dict[Link, int] = {}
+        last = 0
+        for moment, group in zip(moments, pieces, strict=True):
+            for _, route, size in group:
+                start = end = moment
+                for hop, link in enumerate(route):
+                    start = max(start, free.get(link, 0))
+                    overhead = 0 if hop else link.overhead
+                    free[link] = start + overhead + link.hold(size)
+                    start += overhead
+                    end = max(end, free[link])
+                last = max(last, end + network.latency(route))
+        return last
+
+
+def _laid_out(
+    job: Job,
+) -> tuple[list[tuple[Place, list[float]]], dict[float, dict[tuple[int, int], float]]]:
+    """Where the servers are, with the bytes of every variable there, and what is made for them.
+
+    The latter by the share of the backward pass after which it is ready, in bytes by (variable,
+    server); variables are numbered among those that have a gradient.
+    """
+    workload = job.workload
+    tensors = workload.tensor_sizes()
+    sizes = [size for own in tensors for size in own]
+    variables = [variable for variable, own in enumerate(tensors) for _ in own]
+    shares, ratios = workload.sent_shares(), workload.gradient_ratios()
+    placed = bytes_per_port([[size] for size in sizes], job.cluster)
+    sent = [
+        [size * shares[variable] for size in column]
+        for variable, column in zip(variables, placed, strict=True)
+    ]
+    ports: list[tuple[Place, list[float]]] = []
+    made: dict[float, dict[tuple[int, int], float]] = {}
+    items = {variable: item for item, variable in enumerate(job.trained)}
+    ready = workload.ready_after(sizes)
+    for server, (place, column) in enumerate(server_places(job.network.routing, job.cluster, sent)):
+        whole = [0.0] * len(tensors)
+        for share, variable, size in zip(ready, variables, column, strict=True):
+            whole[variable] += size
+            if size and variable in items:
+                group, key = made.setdefault(share, {}), (items[variable], server)
+                group[key] = group.get(key, 0.0) + size * ratios[variable]
+        ports.append((place, whole))
+    return ports, made
+
+
+class _Sending:
+    """One gradient on its way; once nobody awaits it, nothing more is handed to the links."""
+
+    def __init__(self, job: Job, gradient: Gradient, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._job, self._clock = job, job.clock
+        self._gradient = gradient
+        self._connections: dict[Route, Outbox] = {}
+        self._under_way = 0  # pieces
+        self._begun = 0  # ns, when the first of these was handed over
+
+    def hand_over(self, group: Sequence[Message]) -> None:
+        """These are ready."""
+        if not self.arrivals.awaited:
+            return
+        if not self._under_way:
+            self._begun = self._clock.time
+        self._under_way += len(group)
+        network, in_order = self._job.network, self._job.cluster.network.sharing == "fair"
+        for item, route, size in group:
+            here = partial(self._here, item)
+            if in_order:
+                self._connections.setdefault(route, Outbox(network)).send(route, size, here)
+            else:
+                network.pass_on(route, size, nothing, here)
+
+    def close(self) -> None:
+        """The worker does not wait for it any more: it has arrived, or the worker has ended."""
+        for connection in self._connections.values():
+            connection.close()
+
+    def _here(self, item: int) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            gradient = self._gradient
+            sent = (self._begun, self._clock.time, gradient.iteration)
+            self._job.ledger.has_sent(Span(gradient.worker, _WRITE, *sent), gradient.computed)
+        self.arrivals.part(item)

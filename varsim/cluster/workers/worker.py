@@ -1,0 +1,279 @@
+"""A worker: a device that computes gradients, and the record of what its time goes into."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
+from varsim.cluster.network.topology.base import Place
+from varsim.cluster.record.trace import GOES_ON, PHASE_BITS, Phase, code_of
+from varsim.cluster.workers.slowdown import end_of, slowed
+from varsim.values.gradient import Gradient, Parameters
+from varsim.values.task import Batches
+
+# Phases as plain numbers: in Python 3.11 looking up a member costs more than what is done with it.
+_READ, _QUEUE, _BARRIER = int(Phase.READ), int(Phase.QUEUE), int(Phase.BARRIER)
+_DOWN = int(Phase.DOWN)
+_NEXT = 1 << PHASE_BITS  # to be added to a code for the next iteration
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)  # made for each gradient, in half of a NamedTuple's time
+class Read:
+    """Read of the parameters: their values, when (ns), and the global step then."""
+
+    parameters: Parameters
+    time: int  # ns
+    global_step: int
+
+
+class Worker:
+    """One worker of a run.
+
+    Its own time may be ahead of the clock (`ready_at`): the end of a first-come transfer is known
+    when it starts, so nothing has to happen at that moment. Whatever makes a worker wait calls
+    `catch_up` first.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_before",
+        "_clock",
+        "_code",
+        "_compute_times",
+        "_in_flight",
+        "_phase",
+        "_set_up",
+        "_since",
+        "_spans",
+        "_update",
+        "_usual",
+        "_windows",
+        "iteration",
+        "latest",
+        "place",
+        "rank",
+        "reads_ahead",
+        "ready_at",
+        "restarts",
+        "waits_for",
+    )
+
+    def __init__(
+        self,
+        clock: Clock,
+        rank: int,
+        place: Place,
+        compute_times: Iterator[int],
+        windows: list[tuple[int, float]],
+        batches: Iterator[Batches],
+        in_flight: dict[Gradient, None],
+        spans: list[int],
+        update: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.place = place  # in the network
+        self.iteration = -1  # of its latest gradient
+        self.ready_at = 0
+        self.restarts = 0
+        self.waits_for: object = None
+        self.latest: Gradient | None = None  # that it has begun
+        self._before: Gradient | None = None  # the one before it
+        self.reads_ahead = True  # what is read is for the next gradient
+        self._compute_times = compute_times
+        self._windows = self._usual = windows
+        self._batches = batches
+        self._clock = clock
+        self._in_flight = in_flight
+        self._spans = spans
+        self._code = code_of(rank, -1)  # of the spans of its latest gradient
+        self._since = 0
+        self._set_up = 0
+        self._update = update
+        self._phase = _BARRIER
+
+    def compute_gradient(self, read: Read) -> Activity[Gradient]:
+        """Compute the gradient of the next batch at the parameters read; takes compute time."""
+        clock = self._clock
+        start = self.ready_at
+        if start < clock.time:
+            start = clock.time
+        end = start + next(self._compute_times)
+        if self._windows:
+            end = end_of(self._windows, start, end - start)
+        self.iteration = iteration = self.iteration + 1
+        self._code = code = self._code + _NEXT
+        gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
+        self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
+        self._since = self.ready_at = end
+        self._spans += (end, code)  # Phase.COMPUTE is 0
+        yield end
+        return gradient
+
+    def pass_over(self, batches: int) -> None:
+        """So many of the next batches, and their compute times, are for nobody."""
+        for _ in range(batches):
+            next(self._compute_times)
+            next(self._batches)
+
+    def begin_gradient(self, read: Read, shares: Sequence[float]) -> tuple[Gradient, list[int]]:
+        """Begin to compute a gradient; and when these shares of the computation will be done (ns).
+
+        The worker's own time moves to its end; `compute_gradient` waits for that besides.
+        """
+        start = max(self.ready_at, self._clock.time)
+        work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
+        end = end_of(windows, start, work)
+        moments = [min(end, end_of(windows, start, round(work * share))) for share in shares]
+        self.iteration += 1
+        self._code += _NEXT
+        gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
+        self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
+        self._since = self.ready_at = end
+        self._spans += (end, self._code)
+        return gradient, moments
+
+    def begin_layers(self) -> tuple[Gradient, int]:
+        """Begin a gradient, to be computed layer by layer; and the work that it is in all (ns).
+
+        What it is read from, and when it is computed, is still to come.
+        """
+        start = max(self.ready_at, self._clock.time)
+        self.iteration += 1
+        self._code += _NEXT
+        batch = next(self._batches)
+        gradient = Gradient(self.rank, self.iteration, None, batch, start, END_OF_TIME)
+        self._in_flight[gradient] = None
+        self._before, self.latest = self.latest, gradient
+        return gradient, next(self._compute_times)
+
+    def update_copy(self, share: float = 1.0) -> Activity[None]:
+        """Spend what it takes to update a share of the worker's own copy; it is computing."""
+        return self.compute(round(self._update * share)) if self._update else AT_ONCE
+
+    def compute(self, work: int, *, goes_on: bool = False) -> Activity[None]:
+        """Compute for so many ns at its normal pace; if it `goes_on`, one span with that before."""
+        start = max(self.ready_at, self._clock.time)
+        end = end_of(self._windows or [(0, 1.0)], start, work)
+        code = self._code
+        if goes_on and self._since == start:
+            code += GOES_ON
+        self._spans += (end, code)
+        self._since = self.ready_at = end
+        yield end
+
+    def catch_up(self) -> Activity[None]:
+        """Wait until the clock has reached the worker's own time."""
+        if self.ready_at > self._clock.time:
+            yield self.ready_at
+
+    def transferred(self, phase: int, end: int, alone: int) -> None:
+        """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
+        code = self._code
+        if phase == _READ and self.reads_ahead:
+            code += _NEXT
+        begin = end - alone
+        if begin > self._since:
+            self._spans += (begin, code + _QUEUE, end, code + phase)
+        else:
+            self._spans += (end, code + phase)
+        self._since = self.ready_at = end
+
+    def waits(self, phase: int, what: object) -> None:
+        """The worker waits from now on, nobody knows how long; `what` says for what."""
+        self._phase = phase
+        self.waits_for = what
+
+    def turns_to(self, phase: int) -> None:
+        """The wait turns into something else."""
+        self.goes_on()
+        self._phase = phase
+
+    @property
+    def since(self) -> int:
+        """When the latest thing that it did, or waited for, came to its end (ns)."""
+        return self._since
+
+    @property
+    def phase(self) -> int:
+        """What it waited for last, or waits for now."""
+        return self._phase
+
+    def goes_on(self) -> None:
+        """The wait is over."""
+        self._since = self.ready_at = now = self._clock.time
+        self._spans += (now, self._code + self._phase)
+        self.waits_for = None
+
+    def close(self, end: int) -> None:
+        """All ends: record the wait that is still on."""
+        ahead = _NEXT * (self._phase == _READ and self.reads_ahead)
+        self._spans += (max(end, self._since), self._code + ahead + self._phase)
+
+    def sets_up(self, duration: int) -> None:
+        """Add a start-up delay (ns), also after each restart."""
+        self._set_up = duration
+        self._since = self.ready_at = end = self._clock.time + duration
+        self._spans += (end, self._code + _NEXT + _DOWN)
+
+    def slows_down(self, start: int, end: int, factor: float) -> None:
+        """It computes more slowly by a factor between two moments (ns), unless it dies."""
+        self._windows = slowed(self._usual or [(0, 1.0)], start, end, factor)
+
+    def remember_draws(self) -> None:
+        """From now on an iteration that was not begun after all can be taken back."""
+        self._compute_times = _Draws(self._compute_times)
+        self._batches = _Draws(self._batches)
+
+    def take_back(self, gradient: Gradient) -> None:
+        """The latest gradient was not begun after all: its number and draws are for the next."""
+        assert isinstance(self._compute_times, _Draws)
+        assert isinstance(self._batches, _Draws)
+        del self._in_flight[gradient]
+        self.latest = self._before
+        gradient.open = 0
+        self.iteration -= 1
+        self._code -= _NEXT
+        self._compute_times.put_back()
+        self._batches.put_back()
+
+    def breaks_off(self) -> None:
+        """What the worker does ends now; nothing may be recorded of the time after it."""
+        if self._since < self._clock.time:
+            self.close(self._clock.time)
+        self._since = self.ready_at = self._clock.time
+        self.waits_for = None
+
+    def goes_down(self) -> None:
+        """It is not running from now on."""
+        self.breaks_off()
+        self._phase = _DOWN
+
+    def comes_back(self) -> None:
+        """It is running again."""
+        self.turns_to(_BARRIER)
+        self.restarts += 1
+        self._windows = self._usual
+        if self._set_up:
+            self.sets_up(self._set_up)
+
+
+class _Draws(Iterator[T], Generic[T]):
+    """Iterator of which the latest item can be put back."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self._latest: list[T] = []
+        self._next: list[T] = []
+
+    def __next__(self) -> T:
+        self._latest, self._next = self._next or [next(self._items)], []
+        return self._latest[0]
+
+    def put_back(self) -> None:
+        """The latest item comes again."""
+        assert self._latest
+        self._latest, self._next = [], self._latest
