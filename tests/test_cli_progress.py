@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from varsim.cli import progress
+from varsim.cli import console
 
 
 class TestProgress:
@@ -14,8 +14,8 @@ class TestProgress:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         now = iter([0.0, 5.0, 12.0, 13.0, 30.0])
-        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
-        with progress.Progress(quiet=False) as report:
+        monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(now)))
+        with console.Progress(quiet=False) as report:
             for done in (1, 4, 5, 10):
                 report(done, 10)
         # At 5 s too early, at 12 s 3 s a run and 6 to go, at 13 s too soon again, at 30 s the end.
@@ -28,8 +28,8 @@ class TestProgress:
     ) -> None:
         """It has loaded what all need."""
         now = iter([0.0, 20.0, 35.0, 50.0])
-        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
-        with progress.Progress(quiet=False) as report:
+        monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(now)))
+        with console.Progress(quiet=False) as report:
             for done in (11, 15, 16):
                 report(done, 110, resumed=10)
         assert capsys.readouterr().err.splitlines() == [
@@ -41,30 +41,30 @@ class TestProgress:
     def test_quiet_is_quiet(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
-        with progress.Progress(quiet=True) as report:
+        monkeypatch.setattr(console, "LINE_EVERY", 0.0)
+        with console.Progress(quiet=True) as report:
             report(1, 2)
         assert capsys.readouterr() == ("", "")
-        with progress.Progress(quiet=False) as report:
+        with console.Progress(quiet=False) as report:
             report(1, 2)
         assert capsys.readouterr().err.startswith("varsim: 1 of 2 runs")
 
     def test_while_one_run_takes_long_it_is_told_more_and_more_rarely(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setattr(progress, "SILENCE", 0.05)
+        monkeypatch.setattr(console, "SILENCE", 0.05)
         begun = time.monotonic()
-        with progress.Progress(quiet=False):
+        with console.Progress(quiet=False):
             time.sleep(0.5)
         waited = time.monotonic() - begun
         lines = capsys.readouterr().err.splitlines()
         # After 0.05, 0.15, 0.35, 0.75 s and so on.
         assert 1 <= len(lines) <= math.log2(waited / 0.05 + 1)
         assert lines[0] == "varsim: no run done after 0 s"
-        with progress.Progress(quiet=False) as report:
+        with console.Progress(quiet=False) as report:
             report(0, 3)
             time.sleep(0.2)
         assert "varsim: 0 of 3 runs done after 0 s" in capsys.readouterr().err.splitlines()
-        with progress.Progress(quiet=True):
+        with console.Progress(quiet=True):
             time.sleep(0.2)
         assert capsys.readouterr().err == ""

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from tests.plan.planning import BLOCK, question, text
 from tests.seams import app as cli
+from varsim.cli.campaigns import Objectives
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE
-from varsim.cli.plans import Objectives
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan.cell import all_cells, some_cells
 from varsim.study.sweep.store import STORE, Store

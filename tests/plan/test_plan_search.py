@@ -9,7 +9,7 @@ import pytest
 from tests.plan.planning import BASE, BLOCK, codes, note, plan_of, question, searched
 from tests.seams import Note
 from varsim import simulate
-from varsim.report.products.plan_facts import document
+from varsim.report.products.plan_cells import document
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan import search as searching
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from varsim.report.charts.marks import drawn, write_all
-from varsim.report.products.sweep_pictures import axes, beside
+from varsim.report.products.sweep_points import axes, beside
 from varsim.report.told import Chart, Report
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from tests.seams import app as cli
 from tests.sweep.sweeping import SWEPT
-from varsim.cli import progress
-from varsim.cli.progress import SweepProgress
+from varsim.cli import console
+from varsim.cli.console import SweepProgress
 from varsim.study.sweep import execution
 from varsim.study.sweep.campaign import Status
 
@@ -23,7 +23,7 @@ def lines(capsys: pytest.CaptureFixture[str], *statuses: Status, quiet: bool = F
 def test_plain_lines_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(console, "LINE_EVERY", 0.0)
     status = Status(done=40, total=100, resumed=20, failed=3, best=("none", 12.5))
     said = lines(capsys, status)
     assert said.startswith("varsim: 40 of 100 runs, about 0 s left; ")
@@ -34,7 +34,7 @@ def test_plain_lines_where_there_is_no_terminal(
 def test_what_was_resumed_says_nothing_of_the_time_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(console, "LINE_EVERY", 0.0)
     assert lines(capsys, Status(20, 100, 20, 0, None)) == ""
     assert lines(capsys, Status(21, 100, 20, 0, None)).startswith("varsim: 21 of 100 runs")
 

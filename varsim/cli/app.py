@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import typer
 
-from varsim.cli import campaigns, measurements, plans, runs
+from varsim.cli import campaigns, measurements, runs
 from varsim.cli.console import (
     DONE,
     PLAIN,
@@ -72,8 +72,8 @@ COMMANDS: Final = (
     runs.demo,
     campaigns.sweep,
     campaigns.merge,
-    plans.plan,
-    plans.tune,
+    campaigns.plan,
+    campaigns.tune,
     measurements.calibrate,
     measurements.stragglers,
     runs.check,

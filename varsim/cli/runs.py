@@ -55,7 +55,7 @@ def run(
 
     Ends with 1 if a strategy deadlocked, with 3 if a target is missed or undecided.
     """
-    from varsim.cli.progress import Progress
+    from varsim.cli.console import Progress
     from varsim.report.files.directory import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
 
@@ -228,7 +228,7 @@ def _story(experiment: Any, file: Path, wanted: list[str], steps: int | None) ->
 
 def _why(experiment: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
     """Why each strategy is as slow as it is."""
-    from varsim.cli.progress import Progress
+    from varsim.cli.console import Progress
 
     if out is not None:
         from varsim.report.files.directory import Asked, check_target, replaced

@@ -5,12 +5,15 @@ A code stands for one line; `{name}` is a value of the note, written by `wording
 """
 
 import math
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeAlias
 
-from varsim.report import notes_of_check, notes_of_variables
-from varsim.report.notes_of_variables import Line, Values
 from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.report.wording import unheld, written
+
+Values: TypeAlias = Mapping[str, str]
+Line: TypeAlias = str | Callable[[Values], str]
 
 
 def _fastest(of: Values) -> str:
@@ -199,8 +202,49 @@ def _to(of: Values) -> str:
     return of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
 
 
+_ONE: Final = {"strategies": "strategy"}
+_WORDS: Final = {"cells": "configurations"}
+
+
+def _many(of: Values, what: str) -> str:
+    """How many of what: `1 strategy`, `4 workers`."""
+    word = _WORDS.get(what, what)
+    return f"{of[what]} {_ONE.get(word, word[:-1]) if of[what] == '1' else word}"
+
+
+def _step(how: str, of: Values) -> str:
+    """Which mode has the shortest step, or several that are not told apart."""
+    written = " as written" if "written" in of else ""
+    rate = of["rate"] if "rate" in of else f"{of['low']} to {of['high']}"
+    lead = f"; {of['next']} takes {of['times']} times as long" if "next" in of else ""
+    return f"{how}{written}: {of.get('tied', of.get('best'))}, {rate} a step{lead}."
+
+
+def _fastest_over(of: Values) -> str:
+    """Which modes are the fastest over reads per write."""
+    head = "Fastest in one replication" if "once" in of else "Fastest"
+    if "best2" not in of:
+        return f"{head} from {of['least']} to {of['most']} outside reads per write: {of['best1']}."
+    said = [f"{of['best1']} below {of['until1']} outside reads per write"]
+    number = 2
+    while f"best{number + 1}" in of:
+        said.append(f"{of[f'best{number}']} from there to {of[f'until{number}']}")
+        number += 1
+    return f"{head}: {', '.join(said)}, {of[f'best{number}']} above."
+
+
+def _told_steps(of: Values) -> str:
+    """How long the steps that are told take in each mode."""
+    steps, every = of["steps"], of["of"]
+    one = steps == "1"
+    who = f"The first of {every} steps" if one else f"The first {steps} of {every} steps"
+    if steps == every:
+        who = "The one step" if one else f"All {every} steps"
+    more = "" if steps == every else f"; --steps {every} shows all"
+    return f"{who} take{'s' * one} {of['took']}{more}."
+
+
 SENTENCES: Final[dict[str, Line]] = {
-    **notes_of_variables.SENTENCES,
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,
@@ -252,7 +296,41 @@ SENTENCES: Final[dict[str, Line]] = {
     "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
     "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
-    **notes_of_check.SENTENCES,
+    # of check
+    "valid": lambda of: (
+        f"{of['name']} is valid: {_many(of, 'strategies')}, {_many(of, 'replications')} of each, "
+        f"{_many(of, 'workers')}; a run computes about {of['gradients']} gradients."
+    ),
+    "batch": "A batch takes {mean} to compute ({how}).",
+    "wire": "Model: {model}, {size} of parameters. Network: {network}.",
+    "valid-variables": lambda of: (
+        f"{of['name']} is valid: {_many(of, 'variables')}, {_many(of, 'modes')}, "
+        f"{_many(of, 'replications')} of each, {_many(of, 'workers')}."
+    ),
+    "valid-sweep": lambda of: (
+        f"{of['name']} is valid: {_many(of, 'points')}, {_many(of, 'rows')} ({of['different']} "
+        f"different), {of['runs']} runs, {of['gradients']} gradients or more."
+    ),
+    "valid-plan": lambda of: (
+        f"{of['name']} is valid: {_many(of, 'cells')} ({of['different']} different), {of['low']} "
+        f"to {of['high']} runs of each; the first runs compute at most {of['gradients']} gradients."
+    ),
+    "valid-search": (
+        "{name} is valid: {cells} of {of} configurations are tried, {low} to {high} runs of each; "
+        "the first runs compute at most {gradients} gradients."
+    ),
+    "asked": lambda of: (
+        f"The plan minimizes {of['objective']}{' with ' * ('targets' in of)}"
+        f"{of.get('targets', '')}, over {of['who']}."
+    ),
+    # of programs of variables
+    "step-fastest": partial(_step, "Fastest"),
+    "step-tie": partial(_step, "Tied fastest"),
+    "step-close": partial(_step, "Too close to call"),
+    "step-alone": "{best}: {rate} a step.",
+    "fastest-over": _fastest_over,
+    "told-steps": _told_steps,
+    "read-outside": "Last read from outside: {seen}.",
 }
 
 
@@ -295,7 +373,6 @@ def _cells_run(of: Values) -> str:
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
 NOTES: Final[dict[str, Line]] = {
-    **notes_of_variables.NOTES,
     "deadlock": "{who} deadlocked at {when}{often}; not ranked.",
     "memory": "{who}: {needs} needed, {has} per {where}; timed anyway, but not ranked.",
     "memory-kept": "Everything fits into memory; {who} needs most, {needs} per device.",
@@ -413,8 +490,44 @@ NOTES: Final[dict[str, Line]] = {
         "Too close to call on the {few} replications that both have: try --replications {many}."
     ),
     "marks": "* best in the column; = tied with the best.",
-    **notes_of_check.NOTES,
     "hosts-missing": "Losses ignore missing hosts.",
+    # of check
+    "not-begun": "{who}: too large for a check; try a short run (stop.global_steps).",
+    "step-not-begun": "{who}: a step is too large for a check; varsim run FILE says what it takes.",
+    "few-updates": "{who}: a check makes too few updates to compare, at most {count}.",
+    "meet-later": "{who}: replicas first meet after {steps} steps, more than a check simulates.",
+    "beyond": "What happens every {steps} steps is beyond what a check simulates.",
+    "shared-device": "With sigma {sigma}, as on shared devices, {who} is {share} slower.",
+    "optimizer-time": (
+        "With cluster.optimizer_time {time}, the least an update takes, {who} is {share} slower."
+    ),
+    "memory-parts": "Memory is counted without {missing}.",
+    "memory-sizes": "The device comes with {sizes}: memory.device says which it has.",
+    "failing": "Each {domain} fails every {every} on average.",
+    "equal-examples": (
+        "All runs end after {examples} examples, as many as {updates} of {who} take "
+        "(stop.equal_examples)."
+    ),
+    "would-fail": "{count} of {of} cases would fail: {who}: {why}.",
+    "asks": "More than {gradients} gradients: varsim {command} needs --yes.",
+    # of programs of variables
+    "exact-steps": "Times are exact; values are drawn, other ones with another --seed.",
+    "first-values": "Values are those of the first replication.",
+    "others-cross": "{first} is faster than {second} below {where} outside reads per write.",
+    "some-cross": (
+        "{first} and {second} swap places at {where} outside reads per write in only {count} of "
+        "{of} replications."
+    ),
+    "between-ratios": "Between the ratios that were run, times are interpolated linearly.",
+    "odd-replica": (
+        "hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does with an odd "
+        "number."
+    ),
+    "by-rank": "3 | 1 | 2: one value per replica, in order; replica 0 is on worker 0.",
+    "who-is-outside": "Outside: the program that drives the replicas, on the machine of worker 0.",
+    "first-replication": "This is the first of {of} replications.",
+    "array-means": "[mean 2]: the mean of all elements of an array.",
+    "equal-elements": "One number for an array: all its elements are equal.",
 }
 
 

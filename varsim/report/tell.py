@@ -55,7 +55,7 @@ class Told(Report):
         from varsim.report.files.save import put_report, save
 
         if self.kind == "plan":
-            from varsim.report.products.plan_facts import SCENARIO, scenario_text
+            from varsim.report.products.plan_cells import SCENARIO, scenario_text
 
             put_report(self, directory, {SCENARIO: scenario_text(result, self)})
         else:

@@ -11,9 +11,8 @@ from varsim.cluster.record.trace import Trace
 from varsim.report.charts.timeline import content
 from varsim.report.notes import plain
 from varsim.report.products import failures
-from varsim.report.products.cautions import longer
+from varsim.report.products.cautions import Remarks, longer, rate, shared_rate
 from varsim.report.products.figures import FILES, OF_FAILURES, OF_SENDS, charts, details, pictures
-from varsim.report.products.remarks import Remarks, rate, shared_rate
 from varsim.report.told import (
     Cell,
     Column,

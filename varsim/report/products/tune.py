@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from varsim.report import formats
 from varsim.report.notes import plain
 from varsim.report.products import cautions
-from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value
-from varsim.report.told import plain_number as number
+from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value, plain_number
 from varsim.report.wording import names, shown, unheld
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.writing import dump_scenario
@@ -243,7 +242,9 @@ def document(found: Rates) -> dict[str, Any]:
             }
             for one in found.tuned
         ],
-        "rows": [dict(zip(found.columns, map(number, row), strict=True)) for row in found.rows()],
+        "rows": [
+            dict(zip(found.columns, map(plain_number, row), strict=True)) for row in found.rows()
+        ],
     }
 
 
