@@ -10,10 +10,10 @@ from typing import Literal
 
 from varsim.cli import app as app
 from varsim.cluster.collectives.choice import COLLECTIVES
-from varsim.cluster.failures.course import PaceError as PaceError
-from varsim.cluster.network.topology import NETWORKS
-from varsim.cluster.program import ProgramTrace as ProgramTrace
-from varsim.cluster.program import run_program
+from varsim.cluster.failures.life import PaceError as PaceError
+from varsim.cluster.network.topologies import NETWORKS
+from varsim.cluster.programs import ProgramTrace as ProgramTrace
+from varsim.cluster.programs import run_program
 from varsim.cluster.record.rows import Rows as Rows
 from varsim.cluster.record.trace import Attempt as Attempt
 from varsim.cluster.record.trace import EvaluationRow as EvaluationRow

@@ -14,7 +14,7 @@ import varsim
 from tests.pages import ROOT, blocks, page
 from tests.seams import app as cli
 from varsim import __version__
-from varsim.cluster.network.topology import NETWORKS
+from varsim.cluster.network.topologies import NETWORKS
 from varsim.report import wording
 from varsim.report.told import Number
 from varsim.values.problem import ALL_PROBLEMS

@@ -18,7 +18,7 @@ from typing import Literal
 import varsim
 from beside import ABOUT
 from varsim.cluster.collectives import ring
-from varsim.cluster.network.topology.star import Star
+from varsim.cluster.network.topologies import Star
 from varsim.strategies.none import NoSynchronization
 from varsim.units import Seconds
 from varsim.values.distribution import Constant

@@ -9,7 +9,7 @@ from tests.building import run, scenario
 from tests.seams import Phase, Trace
 from validation.networks.ring import Ring
 from varsim import simulate
-from varsim.cluster.network.topology import NETWORKS
+from varsim.cluster.network.topologies import NETWORKS
 from varsim.report.products.training import document
 from varsim.scenario.targets import Prices
 from varsim.study.cost import costs

@@ -16,9 +16,8 @@ from tests.conformance.records import Record
 from tests.conformance.scripted import GivenProblem, GivenTask, optimizer
 from tests.seams import GradientRow, Phase, Trace
 from varsim.cluster.clock import Activity
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.events import ProcessEvent
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
+from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.strategies import Strategy

@@ -19,7 +19,7 @@ from varsim.cluster.copies.elastic import ElasticReplicas
 from varsim.cluster.copies.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.copies.outer import OuterReplicas
 from varsim.cluster.copies.replicas import LocalReplicas
-from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.diloco import DiLoCo

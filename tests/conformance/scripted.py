@@ -13,11 +13,10 @@ from simpy.events import Event
 
 from tests.building import NO_TIME
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.batch import MessageBatch, Route
 from varsim.cluster.network.network import Arrived, Content, Network
-from varsim.cluster.network.topology import Star
+from varsim.cluster.network.topologies import Star
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.values.gradient import Value

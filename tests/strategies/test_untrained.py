@@ -7,8 +7,7 @@ import pytest
 
 from tests.building import NO_TIME, declared, example, gradient_rows
 from tests.seams import STRATEGIES
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.workers.job import Job
 from varsim.values.optimizer import Sgd
 from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec

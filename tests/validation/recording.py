@@ -22,7 +22,7 @@ from varsim.calibration.recorded.runs import (
     SyncWorker,
     read_run,
 )
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 
 FATES = {Outcome.APPLIED: 1, Outcome.DROPPED: 0, Outcome.PENDING: -1}
 Table = Sequence[Sequence[float]]

@@ -8,7 +8,7 @@ import pytest
 from tests.validation.recording import asynchronous, collective, run_of, sync, table
 from varsim.calibration.recorded.overheads import Calibration, calibrate
 from varsim.calibration.recorded.runs import Replay
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 
 TRUE = Overheads(
     first_iteration=0.05, pull=2e-3, push=1e-3, commit=1.5e-3, wake=0.6e-3, payload=5e8

@@ -19,7 +19,7 @@ from varsim.calibration.recorded.comparison import (
 )
 from varsim.calibration.recorded.report import fragment
 from varsim.calibration.recorded.runs import Run
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 MET = Overheads(message=0.3e-3)

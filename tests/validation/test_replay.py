@@ -12,7 +12,7 @@ from varsim.calibration.recorded.overheads import (
     predicted_latencies,
 )
 from varsim.calibration.recorded.runs import Replay
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.strategies.sync_replicas import SyncReplicas
 
 SERVED = Overheads(first_iteration=0.02, pull=1e-3, push=0.8e-3, wake=0.3e-3)

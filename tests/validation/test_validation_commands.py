@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
 from tests.validation.recording import collective, sync, table, write
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 MET = Overheads(message=0.2e-3)

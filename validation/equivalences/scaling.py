@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
-from varsim.cluster.network.topology.base import Rate
+from varsim.cluster.network.topology import Rate
 from varsim.units import DIMENSIONS
 from varsim.values import presets
 from varsim.values.measured_times import MeasuredTimes

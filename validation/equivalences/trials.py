@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.targets import Targets
 from varsim.scenario.training import Scenario

@@ -11,8 +11,8 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster.network.link import Link, Route
-from varsim.cluster.network.topology.base import KIND_IS_SAID, Place, Rate, halves
-from varsim.cluster.network.topology.star import Ported, StarRouting
+from varsim.cluster.network.topologies import Ported, StarRouting
+from varsim.cluster.network.topology import KIND_IS_SAID, Place, Rate, halves
 from varsim.units import format_rate
 from varsim.values.schema import Model
 

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from varsim.cluster.network.link import Link, Route
-from varsim.cluster.network.topology.base import KIND_IS_SAID, Place, Routing, Topology
+from varsim.cluster.network.topology import KIND_IS_SAID, Place, Routing, Topology
 
 
 class Ring(Topology):

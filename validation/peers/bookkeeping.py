@@ -7,8 +7,7 @@ import numpy as np
 
 from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Activity
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.record.trace import GradientRow, Trace
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job

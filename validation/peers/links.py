@@ -8,7 +8,7 @@ from validation.networks.ring import Ring
 from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Clock
 from varsim.cluster.network.network import network
-from varsim.cluster.network.topology import TOPOLOGIES
+from varsim.cluster.network.topologies import TOPOLOGIES
 
 NODES: Final = 16
 MESSAGE: Final = 2.0**20

@@ -23,7 +23,7 @@ from validation.points.scenario import (
     scenario,
     slow_motion,
 )
-from varsim.cluster.collectives import doubling, ring, tree
+from varsim.cluster.collectives import doubling, ring, trees
 from varsim.cluster.collectives.collective import own_links
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
@@ -41,7 +41,7 @@ def all_reduce(kind: str) -> Callable[[int, float, float, float, float], Measure
         if kind == "binomial_tree" and p & (p - 1):
             if gamma:
                 raise NotRunError(Verdict.NOT_RUN, _EARLIER)
-            return exactly(_alone(tree.all_reduce(p), n, alpha, beta))
+            return exactly(_alone(trees.binomial_tree(p), n, alpha, beta))
         slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
         reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
         described = scenario(

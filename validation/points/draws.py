@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from validation.points.scenario import NANOSECONDS, column
 from varsim.cluster.record.trace import Trace
-from varsim.cluster.workers.slowdown import windows
+from varsim.cluster.workers.worker import windows
 from varsim.scenario.training import Scenario
 from varsim.values.distribution import (
     Constant,

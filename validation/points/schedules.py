@@ -14,7 +14,7 @@ from varsim.cluster.collectives.messages import Walk
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.ring import all_gather_stage, reduce_scatter_stage
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
-from varsim.cluster.collectives.tree import broadcast_stages, distances, reduce_stages
+from varsim.cluster.collectives.trees import broadcast_stages, distances, reduce_stages
 
 
 def binomial_broadcast(ranks: int) -> Schedule:

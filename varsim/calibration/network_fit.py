@@ -20,7 +20,7 @@ from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.network.network import network
-from varsim.cluster.network.topology.nodes import Inside, Nodes
+from varsim.cluster.network.topologies import Inside, Nodes
 
 _AROUND: Final = 8.0  # a size is near another up to this factor
 _FEWEST: Final = 3  # sizes of a line; two are met exactly and prove nothing

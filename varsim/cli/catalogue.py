@@ -10,8 +10,8 @@ from pydantic.fields import FieldInfo
 
 from varsim.cli.console import ITEM, write, write_prose
 from varsim.cluster.collectives.choice import COLLECTIVES
-from varsim.cluster.description.partitioner import PARTITIONERS
-from varsim.cluster.network.topology import NETWORKS
+from varsim.cluster.description.servers import PARTITIONERS
+from varsim.cluster.network.topologies import NETWORKS
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.scenario.fault import known
 from varsim.scenario.plan import OBJECTIVES, Objective

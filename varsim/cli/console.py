@@ -286,7 +286,7 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, ScenarioError):
         complain(str(error))
         return USAGE
-    from varsim.cluster.failures.course import PaceError
+    from varsim.cluster.failures.life import PaceError
     from varsim.cluster.workers.job import DeadlockError, TooLongError
 
     if isinstance(error, DeadlockError):

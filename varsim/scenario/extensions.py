@@ -16,7 +16,7 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from varsim.cluster.collectives.choice import COLLECTIVES
-from varsim.cluster.network.topology import NETWORKS
+from varsim.cluster.network.topologies import NETWORKS
 from varsim.strategies import ALL_STRATEGIES
 from varsim.values.distributions import LAWS
 from varsim.values.problem import ALL_PROBLEMS

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, StringConstraints, ValidationInfo, model_validator
 
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.events import ProcessEvent, check_events
+from varsim.cluster.description.cluster import Cluster, Stop
+from varsim.cluster.description.failures import ProcessEvent, check_events
 from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.description.refusals import (
     check_beside,
@@ -17,8 +17,7 @@ from varsim.cluster.description.refusals import (
     left_of,
     restores,
 )
-from varsim.cluster.description.stop import Stop
-from varsim.cluster.failures.course import fewest
+from varsim.cluster.failures.life import fewest
 from varsim.cluster.record.memory import Memory
 from varsim.cluster.servers.placement import check_parts
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting

@@ -7,7 +7,7 @@ alone, what only the others use is left out. A strategy's own settings are its o
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.scenario.together import reduces_meanwhile
 from varsim.strategies import Strategy
 from varsim.values.schema import Model

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from varsim.cluster.program import ReplicaCluster
+from varsim.cluster.programs import ReplicaCluster
 from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
 from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
 from varsim.scenario.writing import ShownAsFile

@@ -7,15 +7,15 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 from pydantic import StringConstraints
 
 from varsim.cluster.description.cluster import Cluster, ClusterChange
-from varsim.cluster.description.events import ProcessEvent
-from varsim.cluster.description.overheads import (
+from varsim.cluster.description.failures import ProcessEvent
+from varsim.cluster.description.recovery import RandomFailures, Recovery, end_workers, goes_on
+from varsim.cluster.description.servers import (
     OF_ALL,
     OF_AN_UPDATE_LOOP,
     OF_COLLECTIVES,
     OF_REDUCTIONS,
     OF_SERVERS,
 )
-from varsim.cluster.description.recovery import RandomFailures, Recovery, end_workers, goes_on
 from varsim.cluster.fast.rules import AnyRules
 from varsim.cluster.record.memory import (
     Copies,

@@ -7,8 +7,7 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives import ring
-from varsim.cluster.collectives.broadcast import Broadcast
-from varsim.cluster.collectives.collective import Collective
+from varsim.cluster.collectives.collective import Broadcast, Collective
 from varsim.cluster.copies.replicas import LocalReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import Reading

@@ -14,12 +14,20 @@ from varsim.cluster.description.recovery import RandomFailures, Recovery
 from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.record.memory import Memory, replica_memory
 from varsim.cluster.workers import buckets
-from varsim.cluster.workers.buckets import Bucketing, Rule, ready_buckets
+from varsim.cluster.workers.buckets import (
+    Bucketing,
+    Layout,
+    Overlap,
+    Rule,
+    ShardGroup,
+    Sharding,
+    ready_buckets,
+    units,
+)
 from varsim.cluster.workers.exchange import Accumulation, AllReduce, DropCompute, GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.layerwise import LayerwiseStep
 from varsim.cluster.workers.push_pull import PushPull
-from varsim.cluster.workers.sharding import Layout, Overlap, ShardGroup, Sharding, units
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits

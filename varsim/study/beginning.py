@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from varsim.cluster.failures.course import PaceError
+from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Outcome, Standstill, Trace
 from varsim.cluster.workers.job import TooLongError
 from varsim.scenario.training import Scenario

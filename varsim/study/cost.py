@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.description.cluster import Stop
 from varsim.cluster.description.recovery import in_run
-from varsim.cluster.description.stop import Stop
 from varsim.cluster.record.trace import Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.goodput import KEPT

@@ -7,10 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.description.cluster import Stop
 from varsim.cluster.description.recovery import Recovery, goes_on, in_run
-from varsim.cluster.description.stop import Stop
-from varsim.cluster.failures.course import DrawnSteps, Pace, PaceError, Steps
-from varsim.cluster.failures.life import Life, Saving
+from varsim.cluster.failures.life import DrawnSteps, Life, Pace, PaceError, Saving, Steps
 from varsim.cluster.failures.strikes import Strikes
 from varsim.cluster.record.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random

@@ -24,7 +24,7 @@ from varsim.study.lives import Smaller, with_life
 from varsim.values.blas import one_blas_thread
 
 if TYPE_CHECKING:
-    from varsim.cluster.program import ProgramTrace
+    from varsim.cluster.programs import ProgramTrace
     from varsim.distribute.program_run import Mode
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.result import Result
@@ -140,7 +140,7 @@ def simulate_variables(
 
 def run_point(point: ProgramPoint) -> "ProgramTrace":
     """One run of a program, from start to end; where it is varied, without its rows."""
-    from varsim.cluster.program import run_program
+    from varsim.cluster.programs import run_program
     from varsim.distribute.program_run import MOST_COPIES
 
     scenario, ratio, mode, replication = point

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from varsim.cluster.program import ProgramTrace
+from varsim.cluster.programs import ProgramTrace
 from varsim.distribute.program_run import VariableView
 from varsim.scenario.fault import check_replication
 from varsim.scenario.provenance import provenance

@@ -14,9 +14,8 @@ from threading import Thread
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.execution import Execution, Host
 from varsim.cluster.network.network import network
-from varsim.cluster.program import ReplicaCluster
+from varsim.cluster.programs import Execution, Host, ReplicaCluster
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
 from varsim.values.operation import (
     Device,

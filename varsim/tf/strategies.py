@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from varsim.cluster.program import ReplicaCluster
+from varsim.cluster.programs import ReplicaCluster
 from varsim.distribute import central, mirrored_strategy, strategy
 from varsim.distribute.container import PerReplica
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Implementation

@@ -8,9 +8,9 @@ from tests.conformance.records import Case
 from tests.conformance.variables.replay import Replay, replay
 from tests.conformance.variables.steps import Observed
 from varsim.cluster.clock import Clock
-from varsim.cluster.execution import Execution, Host
 from varsim.cluster.network.network import network
-from varsim.cluster.network.topology import Star
+from varsim.cluster.network.topologies import Star
+from varsim.cluster.programs import Execution, Host
 from varsim.values.operation import (
     Computation,
     Device,

@@ -28,7 +28,7 @@ from varsim.calibration.recorded.runs import (
     SyncWorker,
     compute_tables,
 )
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 
 if TYPE_CHECKING:

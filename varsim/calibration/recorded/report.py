@@ -14,7 +14,7 @@ from varsim.calibration.recorded.comparison import (
     spread,
 )
 from varsim.calibration.recorded.overheads import Calibration
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.units import format_rate, format_seconds
 
 Row = Sequence[str]

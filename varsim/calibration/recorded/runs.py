@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study import simulation

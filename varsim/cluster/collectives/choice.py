@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
+from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.schedule import Schedule, flaw
-from varsim.cluster.network.topology.base import ByNode, Topology
+from varsim.cluster.network.topology import ByNode, Topology
 from varsim.units import format_bytes
 from varsim.values.table import Functions
 
@@ -16,8 +16,8 @@ ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
     "ring": ring.all_reduce,
     "recursive_doubling": doubling.recursive_doubling,
     "halving_doubling": doubling.halving_doubling,
-    "binomial_tree": tree.all_reduce,
-    "double_binary_tree": double_tree.all_reduce,
+    "binomial_tree": trees.binomial_tree,
+    "double_binary_tree": trees.double_binary_tree,
     "hierarchical": hierarchy.all_reduce,
 }
 # And others' functions, of the ranks and of the bytes of a vector.

@@ -7,7 +7,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.collectives.plan import Plan, Send
-from varsim.cluster.workers.slowdown import Slowed
+from varsim.cluster.workers.worker import Slowed
 
 
 class Walk:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Schedule, Times, Transfer
 from varsim.cluster.network.link import Link, Route, relays
-from varsim.cluster.network.transport import Network
+from varsim.cluster.network.network import Network
 
 
 class Path(NamedTuple):

@@ -11,7 +11,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.copies.replicas import DriftingReplicas
 from varsim.cluster.network.batch import Message, MessageBatch
-from varsim.cluster.network.transport import nothing
+from varsim.cluster.network.network import nothing
 from varsim.cluster.primitives import RankOrder
 from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.workers.exchange import Outbox

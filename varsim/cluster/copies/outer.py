@@ -13,8 +13,7 @@ from varsim.cluster.copies.replicas import full_slots
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
 from varsim.cluster.workers.exchange import BackgroundCollectives, Stream
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.slowdown import shares_of_compute
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, shares_of_compute
 from varsim.values.gradient import Array, Gradient, Parameters
 from varsim.values.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
 from varsim.values.optimizer import Optimizer

@@ -9,7 +9,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.failures.deadlock import restart_all
-from varsim.cluster.network.transport import nothing
+from varsim.cluster.network.network import nothing
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker

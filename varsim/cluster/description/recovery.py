@@ -20,7 +20,7 @@ from varsim.cluster.description.failures import (
     RecordedFailures,
     members,
 )
-from varsim.cluster.network.topology.base import Topology
+from varsim.cluster.network.topology import Topology
 from varsim.units import BytesPerSecond, Seconds
 from varsim.values.distribution import Exponential
 from varsim.values.distributions import Distribution

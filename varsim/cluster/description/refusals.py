@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.description.cluster import Cluster, Stop
+from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, in_run
-from varsim.cluster.description.stop import Stop
 from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
 

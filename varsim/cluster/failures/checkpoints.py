@@ -9,7 +9,7 @@ import numpy as np
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description.recovery import Checkpoint
 from varsim.cluster.network.batch import MessageBatch
-from varsim.cluster.network.transport import Network, nothing
+from varsim.cluster.network.network import Network, nothing
 from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Phase

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Process, Stopped
-from varsim.cluster.description.events import ProcessEvent
+from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.record.ledger import Ledger
 from varsim.cluster.record.trace import Phase

@@ -11,7 +11,7 @@ from varsim.cluster.fast.rules import NotCoveredError
 from varsim.cluster.record.rows import BLOCK as ROWS_OF_A_BLOCK
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Phase, Span
-from varsim.cluster.workers.slowdown import end_of, windows
+from varsim.cluster.workers.worker import end_of, windows
 from varsim.values.distribution import BLOCK
 from varsim.values.workload import Workload
 

@@ -3,8 +3,7 @@
 from importlib.util import find_spec
 from typing import Final
 
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.fast.compiled import is_made
 from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import check_sums
-from varsim.cluster.workers.slowdown import windows
+from varsim.cluster.workers.worker import windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
 from varsim.values.stream import keyed, stream, streams
 from varsim.values.workload import Workload

@@ -13,7 +13,7 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Stop
 from varsim.cluster.fast.arrays import TOGETHER, Spans, Workers
 from varsim.cluster.fast.reductions import of_gradients
 from varsim.cluster.fast.rules import NotCoveredError, Reducing, Start

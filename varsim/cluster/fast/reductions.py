@@ -14,13 +14,12 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import Reading, Reducing
-from varsim.cluster.network.network import network
-from varsim.cluster.network.topology.base import Topology
-from varsim.cluster.network.transport import Network
+from varsim.cluster.network.network import Network, network
+from varsim.cluster.network.topology import Topology
 from varsim.cluster.record.trace import LinkRow
 from varsim.cluster.workers.buckets import ready_buckets
 from varsim.cluster.workers.exchange import vectors_of
-from varsim.cluster.workers.slowdown import Slowed, shares_of_compute
+from varsim.cluster.workers.worker import Slowed, shares_of_compute
 from varsim.values.workload import Workload
 
 

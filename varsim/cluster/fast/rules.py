@@ -5,8 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.fast.tables import Kind
 from varsim.cluster.workers.buckets import Bucketing
 from varsim.values.workload import Workload

@@ -18,7 +18,7 @@ from varsim.cluster.fast.spans import note_waits, write_spans
 from varsim.cluster.fast.tables import NEVER, Run, column, interpreted, table
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import EvaluationRow, GradientRow, Phase, Span, Trace, code_of
-from varsim.cluster.workers.slowdown import windows
+from varsim.cluster.workers.worker import windows
 
 Ints: TypeAlias = NDArray[np.int64]
 

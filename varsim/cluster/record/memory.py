@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.servers.placement import bytes_per_port
-from varsim.cluster.workers.sharding import Sharding, Unit
+from varsim.cluster.workers.buckets import Sharding, Unit
 from varsim.values.optimizer import Optimizer
 from varsim.values.workload import Workload
 

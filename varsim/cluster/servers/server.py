@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.copies.replicas import full_slots
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.cluster.failures.checkpoints import Saver
 from varsim.cluster.network.batch import Message, MessageBatch
-from varsim.cluster.network.transport import Arrived, Content
+from varsim.cluster.network.network import Arrived, Content
 from varsim.cluster.primitives import Lock, TokenQueue
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.servers.placement import (
@@ -18,13 +18,13 @@ from varsim.cluster.servers.placement import (
     server_places,
     traffic_per_port,
 )
-from varsim.cluster.servers.request_queue import (
+from varsim.cluster.servers.queues import (
     AnsweredTokenQueue,
     Handling,
     RequestQueues,
+    Updater,
     queue_columns,
 )
-from varsim.cluster.servers.updating import Updater
 from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.wait_free import WaitFreePush

@@ -17,12 +17,11 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Collective, Vector
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.link import Route
-from varsim.cluster.network.transport import Network
+from varsim.cluster.network.network import Network
 from varsim.cluster.record.trace import Span
 from varsim.cluster.workers.buckets import ReadyBucket
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.slowdown import Slowed, shares_of_compute
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Read, Slowed, Worker, shares_of_compute
 from varsim.units import Seconds
 from varsim.values.gradient import Gradient
 from varsim.values.schema import Model

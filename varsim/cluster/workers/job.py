@@ -10,9 +10,8 @@ from typing import Final, TypeVarTuple
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Clock
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.events import ProcessEvent
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Cluster, Stop
+from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.failures.checkpoints import Saver
 from varsim.cluster.failures.deadlock import Remedy, report, restart_any
 from varsim.cluster.failures.deaths import Cutoff, Failures
@@ -20,8 +19,7 @@ from varsim.cluster.failures.interruptions import MOST, Interruptions, Rules, Se
 from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
-from varsim.cluster.workers.slowdown import windows
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, windows
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters
 from varsim.values.stream import keyed

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.network.topology import Place
-from varsim.cluster.network.topology.base import Routing
+from varsim.cluster.network.topology import Place, Routing
 from varsim.cluster.primitives import Countdown
 from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.servers.placement import bytes_per_port, server_places
-from varsim.cluster.servers.updating import Alone, Updater
+from varsim.cluster.servers.queues import Alone, Updater
 from varsim.cluster.workers.exchange import GradientExchange, Outbox
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker

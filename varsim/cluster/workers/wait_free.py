@@ -6,8 +6,8 @@ from functools import partial
 from varsim.cluster.clock import Activity
 from varsim.cluster.network.batch import Message
 from varsim.cluster.network.link import Link, Route
-from varsim.cluster.network.topology.base import Place
-from varsim.cluster.network.transport import Arrivals, Arrived, deliver_item, nothing
+from varsim.cluster.network.network import Arrivals, Arrived, deliver_item, nothing
+from varsim.cluster.network.topology import Place
 from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.servers.placement import bytes_per_port, server_places
 from varsim.cluster.workers.exchange import Outbox

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Stop
 from varsim.report.products import failures
 from varsim.report.told import Note, Number, Value
 from varsim.report.wording import names

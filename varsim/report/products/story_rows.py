@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from varsim.cluster.execution import Sent
+from varsim.cluster.programs import Sent
 from varsim.distribute.program import MovingAverage, NormalElements, Writing
 from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.told import Note, Number

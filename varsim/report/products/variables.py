@@ -22,7 +22,7 @@ from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, lead_of, ranked, v
 from varsim.units import counted
 
 if TYPE_CHECKING:
-    from varsim.cluster.program import ProgramTrace
+    from varsim.cluster.programs import ProgramTrace
     from varsim.distribute.program_run import ValueSummary, VariableView
     from varsim.study.variables import VariablesResult
 

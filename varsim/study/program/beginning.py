@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.cluster.program import run_program
+from varsim.cluster.programs import run_program
 from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario

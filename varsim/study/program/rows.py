@@ -11,8 +11,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from varsim.cluster.execution import Sent
-from varsim.cluster.program import ProgramTrace, run_program
+from varsim.cluster.programs import ProgramTrace, Sent, run_program
 from varsim.distribute.program import Action, VariableDescription, Writing
 from varsim.distribute.program_run import (
     CROSS_REPLICA,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim.cluster.program import ProgramTrace
+from varsim.cluster.programs import ProgramTrace
 from varsim.distribute.program_run import CROSS_REPLICA, ValueSummary
 from varsim.study.measure import NANOSECONDS, utilization
 from varsim.study.statistics import Estimate

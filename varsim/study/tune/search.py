@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Final, NamedTuple
 
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Stop
 from varsim.scenario.sweep.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy

@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
-from varsim.cluster.description.overheads import OF_SERVERS, Overheads
 from varsim.cluster.description.recovery import in_run
+from varsim.cluster.description.servers import OF_SERVERS, Overheads
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.values.distribution import Constant

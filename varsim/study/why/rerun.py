@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from varsim.cluster.description.stop import Stop
+from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.measure import NANOSECONDS

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads
 from varsim.cluster.record.trace import Phase, Trace
 from varsim.cluster.servers.placement import traffic_per_port
 from varsim.scenario.training import Scenario

@@ -1,19 +1,73 @@
-"""Request queues of parameter servers, where handling a request takes time.
+"""Service queues of parameter servers: requests, and after them the gradients that are applied.
 
-Then, where that takes time, too, they apply gradients (see `updating`). Nothing of this is there in
-a cluster without overheads and `server_update`.
+Nothing of this is there in a cluster without overheads and `server_update`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heapreplace
 from itertools import repeat
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.description.overheads import Overheads
+from varsim.cluster.description.servers import Overheads, ServerUpdate
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.record.trace import Phase, Recorder
-from varsim.cluster.servers.updating import Alone, ServerUpdate, ServiceQueue, Updater
 from varsim.cluster.workers.worker import Worker
+from varsim.values.distributions import Stream
+
+
+class ServiceQueue:
+    """FIFO queue of a server, which so many threads serve."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._free_at = [0] * threads  # a heap
+
+    def handle(self, come: int, hold: int) -> int:
+        """One that comes at `come` and takes `hold` ns: when it is done (ns)."""
+        end = max(come, self._free_at[0]) + hold
+        heapreplace(self._free_at, end)
+        return end
+
+
+class Updater:
+    """Updates by one server, or by equal ones with equal times.
+
+    `number` and `stream` are for the law of its times, as a worker's; `sizes`: bytes of each
+    variable's gradient on it; none of a variable that it does not hold.
+    """
+
+    def __init__(
+        self,
+        described: ServerUpdate,
+        number: int,
+        sizes: Sequence[float],
+        stream: Stream,
+    ) -> None:
+        self._queue = ServiceQueue(described.threads)
+        self._threads = described.threads
+        self._fixed = [described.fixed(size) for size in sizes]
+        self._times = described.draws(number, stream)
+
+    def handle(self, variable: int, come: int, alone: "Alone") -> int:
+        """A gradient of a variable comes at `come`; when it is done (ns)."""
+        drawn = 0.0 if self._times is None else next(self._times)
+        hold = round((drawn + self._fixed[variable]) * 1e9)
+        alone.add(self, self._threads, hold)
+        return self._queue.handle(come, hold)
+
+
+class Alone:
+    """Service time of one gradient, if all its parts came at once, and no other."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Updater, ServiceQueue] = {}
+        self.end = 0  # ns
+
+    def add(self, updater: Updater, threads: int, hold: int) -> None:
+        """One part takes a server `hold` ns."""
+        queue = self._queues.setdefault(updater, ServiceQueue(threads))
+        self.end = max(self.end, queue.handle(0, hold))
+
 
 _READ, _WRITE, _TOKEN = int(Phase.READ), int(Phase.WRITE), int(Phase.TOKEN)
 

@@ -1,24 +1,175 @@
-"""Nodes: machines of several workers, with fast links inside and network cards outside."""
+"""The networks that a scenario can have, by kind; a new one is a class and a line below."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field, PositiveInt
 
 from varsim.cluster.network.link import Link, Route
-from varsim.cluster.network.topology.base import (
+from varsim.cluster.network.topology import (
     KIND_IS_SAID,
     ByNode,
     Place,
     Rate,
     Routing,
+    Topology,
     WireProtocol,
     halves,
 )
-from varsim.cluster.network.topology.star import Ported
-from varsim.units import Seconds, format_rate, format_seconds
+from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
+from varsim.values.table import Models
+
+
+class Ported(Topology):
+    """A network in which every host has a link up and a link down; those of servers may differ."""
+
+    server_bandwidth: BytesPerSecond | None = None
+    """Bandwidth of each parameter server's link; by default that of the workers' links."""
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        if self.server_bandwidth is not None and self.server_bandwidth <= 0:
+            yield "a bandwidth must be above 0"
+
+
+class Star(Ported):
+    """Every host has its own up and down link to one switch.
+
+    `bandwidth` is each worker's, per direction; `server_bandwidth` each server's (default: the
+    same). `latency` is from host to host, half of it on either link.
+    """
+
+    about: ClassVar[str] = "every host has its own link up and down to one switch"
+
+    kind: Literal["star"] = "star"
+
+    def routing(self) -> "StarRouting":
+        return StarRouting(self)
+
+
+class StarRouting(Routing):
+    """A link up and a link down for every host."""
+
+    def __init__(self, star: Ported) -> None:
+        super().__init__(star)
+        self._star = star
+        self._ports: dict[Place, tuple[Link, Link]] = {}
+        self._halves = halves(star.delay)
+
+    def worker(self, rank: int) -> Place:
+        place = super().worker(rank)
+        self._ports[place] = self.host(place.name, self._star.rate_of(rank))
+        return place
+
+    def server(self, name: str, count: int = 1) -> Place:
+        place = self._place(name)
+        self._ports[place] = self.host(name, self._star.server_rate, count)
+        return place
+
+    def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
+        """The links, up and down, of a new host (or `count` equal ones) that has no place."""
+        first, second = self._halves
+        rate, switch = bandwidth * count, self._switch()
+        return (
+            self._link(f"{name} up", rate, first, sends=True, into=switch),
+            self._link(f"{name} down", rate, second, out_of=switch),
+        )
+
+    def ports(self, place: Place) -> tuple[Link, Link]:
+        """The links, up and down, of a place."""
+        return self._ports[place]
+
+    def _switch(self) -> str:
+        """What the next host's links go to."""
+        return "switch"
+
+    def _crossed(self, source: Place, target: Place) -> Route:
+        return self._ports[source][0], self._ports[target][1]
+
+
+class Racks(Ported):
+    """Two tiers: hosts in racks, a star each, and one link per rack and direction to the core.
+
+    Hosts fill the racks in order: workers by rank, then servers on machines of their own. A rack's
+    uplink carries `uplink_bandwidth`, or what its hosts could send together divided by
+    `oversubscription`. `latency` is from host to host in a rack, `uplink_latency` (default: the
+    same) is added between racks.
+    """
+
+    model_config = KIND_IS_SAID
+
+    about: ClassVar[str] = "two tiers: racks of hosts, joined by oversubscribed uplinks"
+
+    kind: Literal["racks"] = "racks"
+    hosts_per_rack: PositiveInt
+    """Hosts in a rack."""
+    oversubscription: float | None = Field(None, gt=0)
+    """Bandwidth of a rack's hosts together over that of its link to the core."""
+    uplink_bandwidth: BytesPerSecond | None = Field(None, gt=0)
+    """Bandwidth of a rack's link to the core, instead of `oversubscription`."""
+    uplink_latency: Seconds | None = Field(None, ge=0)
+    """How much longer a message takes between racks; by default `latency`."""
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        if (self.oversubscription is None) == (self.uplink_bandwidth is None):
+            yield "give either oversubscription (for example 4.0) or uplink_bandwidth"
+
+    @property
+    def uplink_rate(self) -> float:
+        """Bytes/s between a rack and the core, per direction."""
+        if self.uplink_bandwidth is not None:
+            return self.uplink_bandwidth * self.efficiency
+        assert self.oversubscription is not None
+        return self.hosts_per_rack * self.worker_rate / self.oversubscription
+
+    @property
+    def uplink_delay(self) -> float:
+        """Seconds that a message between racks takes more than one in a rack."""
+        return self.delay if self.uplink_latency is None else self.uplink_latency
+
+    def routing(self) -> "RackRouting":
+        return RackRouting(self)
+
+    def more_lines(self) -> list[str]:
+        return [
+            f"racks of {self.hosts_per_rack} hosts, {format_rate(self.uplink_rate)} each way "
+            f"between a rack and the core, {format_seconds(self.uplink_delay)} more between racks"
+        ]
+
+
+class RackRouting(StarRouting):
+    """A link up and a link down for every host, and for every rack."""
+
+    def __init__(self, racks: Racks) -> None:
+        super().__init__(racks)
+        self._racks = racks
+        self._uplinks: dict[int, tuple[Link, Link]] = {}
+
+    def _switch(self) -> str:
+        return f"rack {self._rack(self._machines - 1)}"
+
+    def _rack(self, machine: int) -> int:
+        return machine // self._racks.hosts_per_rack
+
+    def _crossed(self, source: Place, target: Place) -> Route:
+        up, down = super()._crossed(source, target)
+        here, there = self._rack(source.machine), self._rack(target.machine)
+        if here == there:
+            return up, down
+        return up, self._uplink(here)[0], self._uplink(there)[1], down
+
+    def _uplink(self, rack: int) -> tuple[Link, Link]:
+        if rack not in self._uplinks:
+            first, second = halves(self._racks.uplink_delay)
+            name, rate = f"rack {rack}", self._racks.uplink_rate
+            self._uplinks[rack] = (
+                self._link(f"{name} up", rate, first, out_of=name, into="core"),
+                self._link(f"{name} down", rate, second, out_of="core", into=name),
+            )
+        return self._uplinks[rack]
 
 
 class Inside(Rate):
@@ -258,3 +409,46 @@ def _side_by_side(cards: Iterable[Collection[object]]) -> int:
 def _in_turn(of_card: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """A node's ranks: the first of every card, then the second of every card, and so on."""
     return tuple(rank for turn in zip_longest(*of_card) for rank in turn if rank is not None)
+
+
+class FullMesh(Topology):
+    """A link each way between any two hosts, with `bandwidth` and `latency` of its own.
+
+    A slow link makes all links of that worker slower. Links that nobody uses are not listed.
+    """
+
+    model_config = KIND_IS_SAID
+
+    about: ClassVar[str] = "a link of its own each way between any two hosts"
+    each: ClassVar[str] = "between any two hosts each way"
+
+    kind: Literal["full_mesh"] = "full_mesh"
+
+    def routing(self) -> "MeshRouting":
+        return MeshRouting(self)
+
+
+class MeshRouting(Routing):
+    """One link per pair and direction."""
+
+    def _crossed(self, source: Place, target: Place) -> Route:
+        topology = self._topology
+        rate = min(topology.rate_of(source.machine), topology.rate_of(target.machine))
+        name = f"{source.name} to {target.name}"
+        return (self._link(name, rate, round(topology.delay * 1e9), sends=True),)
+
+
+TOPOLOGIES: Final[dict[str, type[Topology]]] = {
+    "star": Star,
+    "full_mesh": FullMesh,
+    "racks": Racks,
+    "nodes": Nodes,
+}
+
+
+NETWORKS: Final = Models("networks", "network", TOPOLOGIES, __name__, Topology, default="star")
+
+if TYPE_CHECKING:
+    AnyTopology: TypeAlias = Topology
+else:
+    AnyTopology = NETWORKS.type()
