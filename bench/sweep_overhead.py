@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from varsim.study.sweep.store import STORE
+from varsim.study.store import STORE
 
 RUNS = 2000
 # The runs themselves, summed and divided by the cores, times this: what the sweep may take.

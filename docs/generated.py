@@ -15,7 +15,7 @@ from varsim.scenario.shape import Shape, described, kinds, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import STRATEGIES
-from varsim.study.measure import METRICS
+from varsim.study.metrics import METRICS
 from varsim.study.tables import COLUMNS
 from varsim.values.schema import field_docstrings
 

@@ -1,9 +1,9 @@
 """What is kept in directories, runs and files by kind: what uses this names no internals."""
 
 from varsim.report.files.directory import FILES as FILES
-from varsim.study.sweep.case import Finished
-from varsim.study.sweep.store import STORE as FILE
-from varsim.study.sweep.store import Store as Store
+from varsim.study.case import Finished
+from varsim.study.store import STORE as FILE
+from varsim.study.store import Store as Store
 
 __all__ = ["FILE", "FILES", "Store", "a_run"]
 

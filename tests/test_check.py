@@ -14,13 +14,12 @@ from tests.building import scenario
 from tests.reports import cells
 from tests.seams import app as cli
 from varsim import Result as Finding
-from varsim import Scenario, load, load_scenario
+from varsim import Scenario, load, load_scenario, simulate
 from varsim.report.told import Number, Report
 from varsim.study import simulation
-from varsim.study.amount import gradients
-from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
+from varsim.study.beginning import ITERATIONS, Beginning, begin, gradients, rates
 from varsim.study.experiment import Checked, Training
-from varsim.study.measure import ACTIVITIES
+from varsim.study.metrics import ACTIVITIES
 from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -109,7 +108,7 @@ class TestWhatAStepTakes:
         rounds += made.strategies[0].round.of == "outer step"  # the step after the last meeting
         examples = max(workers * rounds, 8 * strategy.get("replicas_to_aggregate", 1))
         stop = made.stop.model_copy(update={"global_steps": None, "examples": examples})
-        result = simulation.simulate(made.model_copy(update={"stop": stop}))
+        result = simulate(made.model_copy(update={"stop": stop}))
         (label,) = result.strategies
 
         assert found.update == pytest.approx(1 / result.estimate(label, "updates_per_s").mean)
@@ -238,7 +237,7 @@ class TestGradients:
         law = {"compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}
         made = scenario(strategy, cluster={"workers": 4, **law}, stop={"global_steps": 50})
         assert gradients(made) == 50 * each
-        (trace,) = simulation.simulate(made).traces
+        (trace,) = simulate(made).traces
         assert len(trace.gradients) == pytest.approx(50 * each, rel=0.1)
         examples = 50 * made.strategies[0].gradients_per_update(made.cluster)
         counted = scenario(strategy, cluster={"workers": 4, **law}, stop={"examples": examples})
@@ -267,14 +266,14 @@ class TestGradients:
             cluster={"workers": 16, **law},
             stop={"time": 20.0},
         )
-        computed = len(simulation.simulate(made).traces[0].gradients)
+        computed = len(simulate(made).traces[0].gradients)
         assert gradients(made) == pytest.approx(computed, rel=0.05)
         assert gradients(made, rates(begin(made))) == pytest.approx(computed, rel=0.05)
 
     def test_where_time_ends_a_run_they_are_bounded_then_measured(self) -> None:
         wires = {**CHANGES, "network": {**WIRE, "bandwidth": 1e4}, "stop": {"time": 500.0}}
         made = scenario({"kind": "none"}, **wires)
-        computed = len(simulation.simulate(made).traces[0].gradients)
+        computed = len(simulate(made).traces[0].gradients)
         assert gradients(made) == pytest.approx(500 * (30 + 10 / 3))
         assert gradients(made, rates(begin(made))) == pytest.approx(computed, rel=0.15)
 
@@ -308,7 +307,7 @@ class TestCommand:
             load_scenario(tmp_path / "one.yaml", [f"cluster.workers={number}"])
             for number in (2, 4, 8)
         ]
-        computed = sum(len(simulation.simulate(one).traces[0].gradients) for one in made)
+        computed = sum(len(simulate(one).traces[0].gradients) for one in made)
         wanted = computed * int(runs) / (3 if block != PLAN else 1)
         assert wanted <= int(count.replace(",", "")) < 200 * wanted
         assert check(file).stdout == done.stdout

@@ -69,8 +69,8 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         ("run small.yaml", {"pandas", "scipy", "matplotlib.pyplot", "multiprocessing"}),
         (
             "run small.yaml --no-plots",
-            {"matplotlib", "sqlite3", "varsim.study.plan.search", "varsim.study.sweep.table"}
-            | {"varsim.scenario.sweep.loading", "varsim.scenario.variables"},
+            {"matplotlib", "sqlite3", "varsim.study.search", "varsim.study.grid"}
+            | {"varsim.scenario.sweep", "varsim.scenario.variables"},
         ),
     ],
 )

@@ -27,11 +27,11 @@ from varsim.distribute.program import (
 from varsim.scenario import plan as plan_question
 from varsim.scenario.load import file_schema
 from varsim.scenario.plan import MOST_CELLS, TRIALS, load_question, question_of_text
-from varsim.scenario.sweep.loading import load_sweep
+from varsim.scenario.sweep import load_sweep
 from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.scenario.variables import Vary
-from varsim.study.plan.optimizer import BATCH
-from varsim.study.plan.search import FRESH
+from varsim.study.search import FRESH
+from varsim.study.search import PROPOSED as BATCH
 from varsim.study.why.rerun import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,

@@ -12,7 +12,7 @@ from varsim import simulate
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.report.products.training import document
 from varsim.scenario.targets import Prices
-from varsim.study.cost import costs
+from varsim.study.result import costs
 
 WIRE = {"bandwidth": 1e6, "latency": 0.0, "sharing": "first_come"}
 PRICES = {"device_hour": 3.0, "server_hour": 0.5, "gigabyte": 0.02}

@@ -20,7 +20,7 @@ from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
 from varsim.strategies.k_family import KBatchSync
 from varsim.strategies.none import NoSynchronization
-from varsim.study.sweep.case import case_of
+from varsim.study.case import case_of
 from varsim.values.distribution import Constant
 from varsim.values.distributions import LAWS
 

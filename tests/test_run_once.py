@@ -8,10 +8,10 @@ from tests.building import scenario
 from tests.reports import checked
 from tests.seams import Run, Trace, run_one
 from tests.test_randomness import PLAYED, times, values
-from varsim import Result, Scenario
+from varsim import Result, Scenario, simulate
 from varsim.scenario.training import times_are_random
-from varsim.study import simulation
-from varsim.study.amount import gradients
+from varsim.study import result as results
+from varsim.study.beginning import gradients
 
 UPDATE = {"time": {"kind": "exponential", "mean": 0.01}}
 
@@ -39,10 +39,10 @@ class TestWhatIsExactIsRunOnce:
             runs.append(run)
             return run_one(run, **how)
 
-        monkeypatch.setattr(simulation, "run_one", counted)
+        monkeypatch.setattr(results, "run_one", counted)
         both = ({"kind": "none"}, {"kind": "on_write"})
         described = scenario(both[0], strategies=both, replications=4, **changes)
-        return simulation.simulate(described), runs
+        return simulate(described), runs
 
     def test_of_all_one_replication_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         result, runs = self.made(monkeypatch)
@@ -95,14 +95,14 @@ class TestWhatIsExactIsRunOnce:
                 stop={"global_steps": 300},
             )
 
-        result = simulation.simulate(made(0.105))
+        result = simulate(made(0.105))
         assert result.replications == 1
         (note,) = (note for note in result.report.notes if note.code == "recorded-order")
         assert note.values == {"who": ("async PS",)}
         alone = scenario(
             {"kind": "on_write"}, cluster={"compute": PLAYED}, stop={"global_steps": 8}
         )
-        assert "exact" in [note.code for note in simulation.simulate(alone).report.notes]
+        assert "exact" in [note.code for note in simulate(alone).report.notes]
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))

@@ -173,7 +173,7 @@ def test_fewer_and_fewer_cases_name_internals() -> None:
         ("import varsim.cluster.clock", ["varsim.cluster.clock"]),
         ("from varsim import units", ["varsim.units"]),
         ("def f():\n    from varsim.cluster import clock", ["varsim.cluster.clock"]),
-        ("patch('varsim.study.engine.can')", ["varsim.study.engine.can"]),
+        ("patch('varsim.study.simulation.can')", ["varsim.study.simulation.can"]),
         ("'varsim.yaml is what run writes'", []),
     ],
 )

@@ -10,7 +10,7 @@ from tests.seams import METRICS, Run, run_one
 from varsim import Result, Scenario, simulate
 from varsim.cluster.workers.job import Job
 from varsim.scenario.targets import Targets
-from varsim.study.sweep.case import case_of, measured
+from varsim.study.case import case_of, measured
 from varsim.values.task import Parameters, Task
 
 EXPONENTIAL = {

@@ -18,7 +18,7 @@ from validation.points.estimate import mean
 from varsim.cluster.description.failures import RecordedFailures
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
-from varsim.study.simulation import simulate
+from varsim.study.result import simulate
 
 ABOUT: Final = (
     "Goodput of jobs on 400 servers, each half of 174 days of recorded faults predicted with "

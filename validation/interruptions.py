@@ -17,7 +17,7 @@ from varsim.cluster.description.recovery import RandomFailures
 from varsim.cluster.failures.strikes import Strikes
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
-from varsim.study.simulation import simulate
+from varsim.study.result import simulate
 from varsim.values import presets
 
 ABOUT: Final = (

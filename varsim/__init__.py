@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from varsim.study.experiment import plan as plan
     from varsim.study.experiment import run as run
     from varsim.study.experiment import sweep as sweep
+    from varsim.study.program import VariablesResult as VariablesResult
+    from varsim.study.program import simulate_variables as simulate_variables
     from varsim.study.result import Result as Result
-    from varsim.study.simulation import simulate as simulate
-    from varsim.study.simulation import simulate_variables as simulate_variables
-    from varsim.study.variables import VariablesResult as VariablesResult
+    from varsim.study.result import simulate as simulate
     from varsim.version import __version__ as __version__
 
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
@@ -41,7 +41,7 @@ _HOMES = {
     "Result": "varsim.study.result",
     "Scenario": "varsim.scenario.training",
     "ScenarioError": "varsim.scenario.fault",
-    "VariablesResult": "varsim.study.variables",
+    "VariablesResult": "varsim.study.program",
     "VariablesScenario": "varsim.scenario.variables",
     "calibrate": "varsim.calibration.fragment",
     "compare": "varsim.study.experiment",
@@ -51,8 +51,8 @@ _HOMES = {
     "plan": "varsim.study.experiment",
     "register": "varsim.scenario.extensions",
     "run": "varsim.study.experiment",
-    "simulate": "varsim.study.simulation",
-    "simulate_variables": "varsim.study.simulation",
+    "simulate": "varsim.study.result",
+    "simulate_variables": "varsim.study.program",
     "sweep": "varsim.study.experiment",
     "tell": "varsim.report.tell",
     "__version__": "varsim.version",

@@ -8,7 +8,7 @@ from bench.measuring import Row, in_turn
 from varsim.cluster.fast.draws import first_blocks
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.engine import fast_run
+from varsim.study.simulation import fast_run
 
 INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
 IN_ARRAYS = ("on_write", "on_read")  # which are neither interpreted nor compiled

@@ -54,7 +54,7 @@ def interpreted(start: Start, gate: Gate, **_: bool) -> ServedRun:
 def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("varsim.study.engine.ServedRun", interpreted)
+    monkeypatch.setattr("varsim.study.simulation.ServedRun", interpreted)
     runs = {}
     for engine in ("simpy", "fast", "auto"):
         out = tmp_path / engine

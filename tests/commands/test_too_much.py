@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from tests.building import scenario
 from tests.seams import app as cli
 from varsim import simulate
-from varsim.study import amount
-from varsim.study.amount import gradients, hopeless
+from varsim.study import beginning
+from varsim.study.beginning import gradients, hopeless
 
 LARGE = """\
 name: large
@@ -72,7 +72,7 @@ def test_what_is_absurd_wants_a_yes(file: Path, command: str, change: str, said:
 
 
 def test_with_yes_it_is_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amount, "MOST_GRADIENTS", 100)
+    monkeypatch.setattr(beginning, "MOST_GRADIENTS", 100)
     assert varsim("run", file, "--quiet").exit_code == 2
     assert varsim("run", file, "--quiet", "--yes").exit_code == 0
     assert "varsim run needs --yes" in varsim("check", file).stdout
@@ -140,7 +140,7 @@ def test_sweeps_and_plans_are_refused_as_runs_are(
     assert checked.exit_code == 0, checked.stderr
     assert " 960 gradients" in checked.stdout
     assert "--yes" not in checked.stdout
-    monkeypatch.setattr(amount, "MOST_GRADIENTS", 100)
+    monkeypatch.setattr(beginning, "MOST_GRADIENTS", 100)
     assert f"varsim {command} needs --yes." in varsim("check", file).stdout
     refused = varsim(command, file, "--quiet", "--jobs", "1")
     assert refused.exit_code == 2

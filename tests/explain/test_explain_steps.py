@@ -6,7 +6,7 @@ from tests.explain.telling import acting, rows, scenario, traced
 from tests.explain.test_explain_rows import RUNS
 from varsim import VariablesScenario
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, ValueSummary
-from varsim.study.program.rows import MOST_MOMENTS, MOST_ROWS, Row, rows_of, told
+from varsim.study.steps import MOST_MOMENTS, MOST_ROWS, Row, rows_of, told
 
 
 class TestCreation:
@@ -99,7 +99,7 @@ class TestHowManySteps:
         assert read.steps == (MOST_ROWS - 1) // 6
 
     def test_what_is_too_long_is_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("varsim.study.program.rows.MOST_ACTS", 10)
+        monkeypatch.setattr("varsim.study.steps.MOST_ACTS", 10)
         made = acting("on_read", "sum", ["add, value: 1"], (), "program.steps=9")
         # Three replicas, which wait for each other at the end only.
         for steps in (None, 1):

@@ -24,8 +24,7 @@ from varsim.report.files.save import save
 from varsim.report.formats import render
 from varsim.report.told import Report
 from varsim.scenario.loading import load_scenario
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
+from varsim.study.result import Result, simulate
 from varsim.study.tables import COLUMNS, OF_SENDS
 
 FILES = {

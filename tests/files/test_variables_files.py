@@ -15,9 +15,7 @@ from varsim.report.files.save import save
 from varsim.report.formats import render
 from varsim.report.told import Report
 from varsim.scenario.loading import load_scenario
-from varsim.study.program.tables import COLUMNS
-from varsim.study.simulation import simulate_variables
-from varsim.study.variables import VariablesResult
+from varsim.study.program import COLUMNS, VariablesResult, simulate_variables
 
 WRITTEN = {
     *("scenario.yaml", "summary.csv", "runs.csv", "acts.csv", "sent.csv", "links.csv"),
@@ -218,7 +216,7 @@ def test_without_rows_there_are_only_the_numbers(result: VariablesResult, tmp_pa
 
 
 def test_rows_that_are_left_out_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 92)
+    monkeypatch.setattr("varsim.study.program.MOST_ACTS", 92)
     made = simulate_variables(scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5))
     (note,) = save(made, tmp_path / "run").notes
     assert note.startswith("acts.csv: 90 of 105 rows, the first ones of each run")

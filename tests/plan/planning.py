@@ -5,12 +5,11 @@ from pathlib import Path
 
 from tests.seams import Note
 from varsim.scenario.plan import Question, question_of_text
-from varsim.study.plan.cell import Cell, Places, all_cells
-from varsim.study.plan.plan import Plan
-from varsim.study.plan.search import Found, Search
-from varsim.study.sweep.campaign import Runs
-from varsim.study.sweep.execution import Backend, Here
-from varsim.study.sweep.store import Store
+from varsim.study.cells import Cell, Places, all_cells
+from varsim.study.cheapest import Plan
+from varsim.study.runs import Backend, Here, Runs
+from varsim.study.search import Found, Search
+from varsim.study.store import Store
 
 BASE = """\
 # What is the cheapest?

@@ -17,8 +17,8 @@ from tests.seams import app as cli
 from varsim.cli.campaigns import Objectives
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE
 from varsim.scenario.plan import OBJECTIVES
-from varsim.study.plan.cell import all_cells, some_cells
-from varsim.study.sweep.store import STORE, Store
+from varsim.study.cells import all_cells, some_cells
+from varsim.study.store import STORE, Store
 
 LARGE = """\
 minimize: cost_per_hour

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.plan.planning import BASE, BLOCK, codes, plan_of, question, searched
 from tests.seams import Number
 from varsim.report.products.plan_cells import document
-from varsim.study.plan.findings import unpriced
+from varsim.study.cheapest import unpriced
 from varsim.study.verdict import EQUAL
 
 CONSTANT = BASE.replace(

@@ -8,9 +8,9 @@ import pytest
 
 from tests.plan.planning import BASE, plan_of, question, searched
 from tests.seams import Note, Number
-from varsim.study.plan.cell import Cell
-from varsim.study.plan.findings import unpriced
-from varsim.study.simulation import rules_of
+from varsim.study.cells import Cell
+from varsim.study.cheapest import unpriced
+from varsim.study.lives import rules_of
 
 MORTAL = (
     BASE.replace("  - {kind: on_write}\n", "")

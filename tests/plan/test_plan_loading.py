@@ -7,7 +7,7 @@ from tests.seams import load_text
 from varsim import ScenarioError
 from varsim.scenario.load import file_schema
 from varsim.scenario.plan import MOST_REPLICATIONS, TRIALS, question_of_text
-from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.sweep import sweep_of_text
 from varsim.scenario.targets import EQUAL_WITHIN
 
 

@@ -7,10 +7,9 @@ import pytest
 from tests.plan.planning import BASE, BLOCK, note, question
 from tests.seams import Number
 from varsim import ScenarioError
-from varsim.study.plan.plan import Plan, Planning
-from varsim.study.sweep.campaign import Runs
-from varsim.study.sweep.execution import Here
-from varsim.study.sweep.store import Store
+from varsim.study.cheapest import Plan, Planning
+from varsim.study.runs import Here, Runs
+from varsim.study.store import Store
 
 SERVERS = "memory: {server: 15 MB, exceeded: refuse}\n"
 

@@ -8,10 +8,9 @@ from tests.plan.planning import BASE, BLOCK, codes, question, searched
 from varsim.report.charts.marks import drawn
 from varsim.report.formats import render
 from varsim.report.told import Chart, Report
-from varsim.study.plan.cell import Places
-from varsim.study.plan.findings import trade
-from varsim.study.plan.plan import Plan
-from varsim.study.statistics import student_t
+from varsim.study.cells import Places
+from varsim.study.cheapest import Plan, trade
+from varsim.study.verdict import student_t
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,7 @@ def test_the_hash_of_a_plan_is_of_what_was_simulated(
 ) -> None:
     """Not of quantiles, which differ by 4e-11 between versions of a library."""
     monkeypatch.setattr(
-        "varsim.study.statistics.student_t",
+        "varsim.study.verdict.student_t",
         lambda degrees, comparisons=1: student_t(degrees, comparisons) * (1 + 4e-11),
     )
     again = planned(tmp_path)

@@ -14,9 +14,9 @@ from tests.seams import load_text
 from varsim import simulate
 from varsim.report.formats import render
 from varsim.scenario.plan import load_question
-from varsim.study.plan.cell import Places
-from varsim.study.plan.plan import Plan, answer_scenario
-from varsim.study.statistics import one_sided
+from varsim.study.cells import Places
+from varsim.study.cheapest import Plan, answer_scenario
+from varsim.study.verdict import one_sided
 
 FILE = Path(__file__).parent.parent.parent / "scenarios" / "plan_resnet50.yaml"
 

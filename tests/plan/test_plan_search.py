@@ -11,15 +11,23 @@ from tests.seams import Note
 from varsim import simulate
 from varsim.report.products.plan_cells import document
 from varsim.scenario.plan import OBJECTIVES
-from varsim.study.plan import search as searching
-from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value
-from varsim.study.plan.findings import binding, closest, trade
-from varsim.study.plan.plan import Plan
-from varsim.study.plan.search import FRESH
-from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
-from varsim.study.sweep.case import SENT, Finished
-from varsim.study.sweep.execution import Processes
-from varsim.study.targets import Judgement
+from varsim.study import search as searching
+from varsim.study.case import SENT, Finished
+from varsim.study.cells import (
+    Cell,
+    Places,
+    Standing,
+    all_cells,
+    distinct,
+    margin,
+    may_be_lower,
+    standing,
+    value,
+)
+from varsim.study.cheapest import Plan, binding, closest, trade
+from varsim.study.runs import Processes
+from varsim.study.search import FRESH
+from varsim.study.verdict import Judgement
 
 
 def brute_force(found: searching.Found) -> Standing:
@@ -90,7 +98,7 @@ class TestTheAnswer:
         assert found.answer.cell.point.values[1].text == "40 Gbit/s"
 
     def test_the_scenario_of_it_gives_the_same_numbers(self, tmp_path: Path) -> None:
-        from varsim.study.plan.plan import answer_scenario
+        from varsim.study.cheapest import answer_scenario
 
         found, _, _ = searched(question(), tmp_path)
         best = found.answer

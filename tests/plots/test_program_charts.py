@@ -12,8 +12,7 @@ from varsim.report.charts.marks import drawn
 from varsim.report.charts.spans import ACTS, MARKERS
 from varsim.report.products.variables import WAITING, last_whole, shown_steps, step_chart
 from varsim.report.told import Chart
-from varsim.study.simulation import simulate_variables
-from varsim.study.variables import VariablesResult
+from varsim.study.program import VariablesResult, simulate_variables
 
 LARGE = variable(shape=(1000,), aggregation="mean")
 COMPUTE = {"kind": "compute"}
@@ -74,11 +73,11 @@ class TestWhichSteps:
     def test_of_a_run_that_is_cut_a_whole_step_is_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 30)
+        monkeypatch.setattr("varsim.study.program.MOST_ACTS", 30)
         found = result(add(1.0), steps=9)
         assert [last_whole(found, mode) for mode in MODES] == [1, 1, 1]
         assert shown_steps(found) == range(1, 2)
-        monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 3)
+        monkeypatch.setattr("varsim.study.program.MOST_SENT", 3)
         assert "not all is kept" in step_chart(result(add(1.0), steps=9)).remarks["on_write"]
 
 

@@ -23,7 +23,7 @@ from varsim.report.products.figures import POINTS
 from varsim.report.products.figures import curves as read_curves
 from varsim.report.told import Chart
 from varsim.study.result import Result
-from varsim.study.statistics import interval
+from varsim.study.verdict import interval
 
 
 def stale(label: str, values: Sequence[int]) -> Trace:

@@ -8,14 +8,13 @@ import pytest
 from varsim.report.charts.marks import drawn, write_all
 from varsim.report.products.sweep_points import axes, beside
 from varsim.report.told import Chart, Report
-from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.sweep.space import Sweep
-from varsim.study.sweep.campaign import Books, carry_out
-from varsim.study.sweep.case import cases_of
-from varsim.study.sweep.execution import Here
-from varsim.study.sweep.scaling import COLUMNS, Yardstick
-from varsim.study.sweep.store import Store
-from varsim.study.sweep.table import Table, short_names, table_of
+from varsim.scenario.space import Sweep
+from varsim.scenario.sweep import sweep_of_text
+from varsim.study.case import cases_of
+from varsim.study.grid import SPEEDS as COLUMNS
+from varsim.study.grid import Table, Yardstick, short_names, table_of
+from varsim.study.runs import Books, Here, carry_out
+from varsim.study.store import Store
 
 BASE = """\
 name: tiny

@@ -8,8 +8,7 @@ import pytest
 from tests.handmade import a_result, a_scenario, a_trace, result_of
 from varsim.cluster.record.trace import Outcome, Trace
 from varsim.report.told import Note, Number
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
+from varsim.study.result import Result, simulate
 
 
 def losing(label: str, losses: Sequence[float], replication: int = 0) -> Trace:

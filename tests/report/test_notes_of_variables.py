@@ -9,8 +9,8 @@ from varsim.report.products.figures import links
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown, unheld
 from varsim.study.experiment import Program
-from varsim.study.measure import Carried
-from varsim.study.variables import VariablesResult
+from varsim.study.metrics import Carried
+from varsim.study.program import VariablesResult
 
 RANDOM = {"workers": 2, "compute": {"kind": "lognormal", "mean": 1e-3, "sigma": 0.9}}
 COMPUTE = {"kind": "compute"}

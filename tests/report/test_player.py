@@ -19,8 +19,7 @@ from tests.browsing import chromium
 from varsim.report import page
 from varsim.report.charts import timeline
 from varsim.scenario.loading import load_scenario
-from varsim.study.result import Result
-from varsim.study.simulation import simulate
+from varsim.study.result import Result, simulate
 
 SMALL = Path(__file__).parent.parent / "small.yaml"
 OVERLAPPING = """\

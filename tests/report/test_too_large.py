@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.study.plan.plan import Plan
+from varsim.study.cheapest import Plan
+from varsim.study.grid import Table
 from varsim.study.result import Result
-from varsim.study.sweep.table import Table
 from varsim.study.why.account import Why
 
 

@@ -12,9 +12,8 @@ from tests.plan import planning
 from tests.seams import Number, Run, run_one
 from tests.sweep import sweeping
 from varsim import Scenario, simulate
-from varsim.study.statistics import interval
-from varsim.study.sweep.campaign import replications
-from varsim.study.tails import CORRELATION_TIMES, tail_of_step
+from varsim.study.runs import replications
+from varsim.study.verdict import CORRELATION_TIMES, interval, tail_of_step
 
 BOTH = ("Heavy tail", "Short for spells")
 HEAVY = "{kind: pareto, minimum: 100 ms, alpha: 1.2}"

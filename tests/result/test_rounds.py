@@ -17,8 +17,8 @@ from varsim.report.files.save import save
 from varsim.report.products.figures import staleness
 from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
-from varsim.study.cost import costs
-from varsim.study.sweep.case import case_of, measured
+from varsim.study.case import case_of, measured
+from varsim.study.result import costs
 from varsim.study.why.rerun import looked_at
 
 ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.special import stdtrit
 
-from varsim.study.statistics import (
-    difference,
-    interval,
-    latest,
-    one_sided,
-    ratio,
-    spread,
-    student_t,
-)
+from varsim.study.verdict import difference, interval, latest, one_sided, ratio, spread, student_t
 
 # From printed tables of Student's t, two-sided 95 %.
 T_1, T_2, T_9 = 12.7062, 4.3027, 2.2622

@@ -9,8 +9,7 @@ from tests.seams import Note, Number, why
 from varsim import Scenario, simulate
 from varsim.report.products.cautions import unsaid
 from varsim.report.wording import written
-from varsim.study.beginning import begin
-from varsim.study.unsaid import optimizer_time, overlap_gains, pushed_late
+from varsim.study.beginning import begin, optimizer_time, overlap_gains, pushed_late
 from varsim.study.why.levers import alone
 
 # Two ranks reduce 32 MB: half of it there and back, 32 ms at 1 GB/s, in 4 layers. Of 96 ms of

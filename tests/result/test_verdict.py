@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.study.statistics import ratio
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, ratio, verdict
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from tests.building import scenario
 from tests.handmade import a_result, a_trace
 from tests.seams import METRICS, Run, run_one
 from varsim import Result, simulate
-from varsim.study.measure import ACTIVITIES
-from varsim.study.sweep.case import case_of, measured
+from varsim.study.case import case_of, measured
+from varsim.study.metrics import ACTIVITIES
 
 
 def warmed(after: float, **changes: Any) -> Result:

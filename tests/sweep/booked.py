@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from varsim.scenario.sweep.space import Sweep
-from varsim.study.sweep.campaign import Books, carry_out
-from varsim.study.sweep.case import cases_of
-from varsim.study.sweep.execution import Backend, Here
-from varsim.study.sweep.store import Store
-from varsim.study.sweep.table import Table, table_of
+from varsim.scenario.space import Sweep
+from varsim.study.case import cases_of
+from varsim.study.grid import Table, table_of
+from varsim.study.runs import Backend, Books, Here, carry_out
+from varsim.study.store import Store
 
 
 def booked(what: Sweep, directory: Path, backend: Backend | None = None) -> tuple[Table, Books]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from varsim.scenario.sweep.constraint import ConstraintError, parse
+from varsim.scenario.where import ConstraintError, parse
 from varsim.units import DIMENSIONS
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.test_scenarios import SWEEPS, swept
-from varsim.study.sweep.table import Row, Table
+from varsim.study.grid import Row, Table
 from varsim.study.verdict import ranked
 
 

@@ -14,9 +14,9 @@ from tests.sweep.sweeping import BASE, carried_out, noted, sweep
 from varsim import load
 from varsim.cluster.record.trace import WORKER
 from varsim.report.products.sweep_points import points
-from varsim.study.goodput import INTERVAL
-from varsim.study.statistics import interval
-from varsim.study.sweep.table import descriptions
+from varsim.study.grid import descriptions
+from varsim.study.lives import INTERVAL
+from varsim.study.verdict import interval
 
 MORTAL = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 1 s}")
 MORTAL = MORTAL.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n", "") + (

@@ -15,8 +15,8 @@ from varsim.report import page
 from varsim.report.files.save import put_report, write_sweep
 from varsim.report.formats import csv_text
 from varsim.study.experiment import SweepExperiment
-from varsim.study.statistics import interval
-from varsim.study.sweep.table import Table
+from varsim.study.grid import Table
+from varsim.study.verdict import interval
 
 
 def varsim(*arguments: object) -> Result:

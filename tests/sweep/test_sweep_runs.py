@@ -18,12 +18,11 @@ from tests.sweep.booked import booked
 from tests.sweep.sweeping import BASE, noted, sweep, told
 from varsim.cluster.record.rows import Rows
 from varsim.scenario.provenance import trace_sha256
-from varsim.scenario.sweep.space import Sweep
-from varsim.study.statistics import student_t
-from varsim.study.sweep.campaign import DIED, Books, Status, carry_out
-from varsim.study.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
-from varsim.study.sweep.execution import Here, Processes
-from varsim.study.sweep.store import STORE, Store
+from varsim.scenario.space import Sweep
+from varsim.study.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
+from varsim.study.runs import DIED, Books, Here, Processes, Status, carry_out
+from varsim.study.store import STORE, Store
+from varsim.study.verdict import student_t
 
 
 class TestCases:
@@ -146,7 +145,7 @@ class TestTheSameTable:
         assert one.sha256 == other.sha256
 
     def test_on_a_cluster_of_dask(self, tmp_path: Path, scheduler: str) -> None:
-        from varsim.study.sweep.execution import Dask
+        from varsim.study.runs import Dask
 
         one, _ = booked(sweep(), tmp_path / "one")
         dask = Dask(scheduler)
@@ -165,7 +164,7 @@ class TestTheHash:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one, _ = booked(sweep(), tmp_path / "one")
-        monkeypatch.setattr("varsim.study.statistics.student_t", longer_tails)
+        monkeypatch.setattr("varsim.study.verdict.student_t", longer_tails)
         other, _ = booked(sweep(), tmp_path / "other")
         assert [*one.cells()] != [*other.cells()]
         assert one.sha256 == other.sha256
@@ -369,7 +368,7 @@ class TestStore:
 
 def test_the_scenario_travels_once_to_a_process(tmp_path: Path) -> None:
     """A case is unpacked once however often it is run."""
-    from varsim.study.sweep import case as module
+    from varsim.study import case as module
 
     module._unpacked.cache_clear()
     table, books = booked(sweep(), tmp_path)

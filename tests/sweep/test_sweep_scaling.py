@@ -8,7 +8,7 @@ import pytest
 from tests.sweep.sweeping import carried_out, sweep
 from varsim.cli.campaigns import _teller
 from varsim.study.experiment import SweepExperiment
-from varsim.study.sweep.scaling import Speed
+from varsim.study.grid import Speed
 
 
 def speed(*values: float, exact: bool = False) -> Speed:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.sweep.booked import booked
 from tests.sweep.sweeping import BASE, carried_out, noted, sweep, told
-from varsim.study.statistics import interval
-from varsim.study.sweep.campaign import precise, replications
+from varsim.study.runs import precise, replications
+from varsim.study.verdict import interval
 
 
 class TestStopping:

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from varsim import Scenario, load_scenario
-from varsim.study.sweep.campaign import Runs
-from varsim.study.sweep.execution import Processes
-from varsim.study.sweep.store import Store
-from varsim.study.tune.search import Search
+from varsim.study.runs import Processes, Runs
+from varsim.study.store import Store
+from varsim.study.tune import Search
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TUNED = ("heavy_tail", "k_of_n", "more_gradients_than_workers", "quickstart", "read_every",

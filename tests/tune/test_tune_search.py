@@ -15,10 +15,9 @@ from varsim import Scenario, simulate
 from varsim.report.formats import render
 from varsim.report.products.tune import measured, report
 from varsim.report.told import Cell, Note, Number
-from varsim.study.sweep.campaign import Runs
-from varsim.study.sweep.execution import Backend, Here, Processes
-from varsim.study.sweep.store import Store
-from varsim.study.tune.search import MORE, Rates, Search
+from varsim.study.runs import Backend, Here, Processes, Runs
+from varsim.study.store import Store
+from varsim.study.tune import MORE, Rates, Search
 
 BOWL = {"kind": "quadratic", "dimension": 1}
 LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}

@@ -18,13 +18,12 @@ from varsim.cli.runs import use
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
-    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.space import Sweep
+    from varsim.study.case import Case
+    from varsim.study.cheapest import Planning
     from varsim.study.experiment import SweepExperiment
-    from varsim.study.plan.plan import Planning
-    from varsim.study.sweep.campaign import Books, Watcher
-    from varsim.study.sweep.case import Case
-    from varsim.study.sweep.execution import Backend
-    from varsim.study.sweep.store import Store
+    from varsim.study.runs import Backend, Books, Watcher
+    from varsim.study.store import Store
 
 
 Kind: TypeAlias = Literal["sweep", "plan"]
@@ -51,7 +50,7 @@ def shard(text: str) -> Shard:
 
 def share(text: str) -> float:
     """`2%` as a number."""
-    from varsim.scenario.sweep.loading import percentage
+    from varsim.scenario.sweep import percentage
 
     try:
         return percentage(text)
@@ -122,8 +121,8 @@ def sweep(
             "--shard is for machines without a common scheduler: leave it out with dask"
         )
     from varsim.report.files.save import write_sweep
-    from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.campaign import carry_out
+    from varsim.scenario.sweep import load_sweep
+    from varsim.study.runs import carry_out
     from varsim.units import counted
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
@@ -181,8 +180,8 @@ def merge(
     """
     options.check_all(all_rows, format)
     from varsim.report.files.save import write_sweep
-    from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.store import STORE, is_runs_file
+    from varsim.scenario.sweep import load_sweep
+    from varsim.study.store import STORE, is_runs_file
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
@@ -224,7 +223,7 @@ def _experiment(sweep: "Sweep", strategies: tuple[str, ...], file: Path) -> "Swe
 
 def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
     """Says in words which case is the best so far: by what makes a difference to its times."""
-    from varsim.study.sweep.table import mattering, short_names
+    from varsim.study.grid import mattering, short_names
 
     sweep = experiment.sweep
     first: dict[str, tuple[int, str]] = {}
@@ -306,7 +305,7 @@ def _refuse(why: str, directory: Path, default: Path) -> NoReturn:
 @contextmanager
 def opened(directory: Path, then: str) -> Iterator["Store"]:
     """The runs that a directory keeps; of those that cannot be read it says what `then` happens."""
-    from varsim.study.sweep.store import Store
+    from varsim.study.store import Store
 
     with Store(directory) as store:
         if store.aside is not None:
@@ -327,7 +326,7 @@ def making(
 
     `told` says in words which case, by its key, is the best so far.
     """
-    from varsim.study.sweep.execution import backend
+    from varsim.study.runs import backend
     from varsim.units import counted
 
     progress = SweepProgress(quiet, told)
@@ -346,7 +345,7 @@ def use_in_campaign(
     engine: EngineName, runs: "Sequence[Case]", jobs: int | None, scheduler: str | None
 ) -> str:
     """The same for runs of these cases; `jobs` and `scheduler` as of `execution.backend`."""
-    from varsim.study.sweep.execution import among, processes
+    from varsim.study.runs import among, processes
 
     each = 0.0 if scheduler is not None else among(runs, processes(runs, jobs))
     return use(engine, [run.scenario for run in {run.key: run for run in runs}.values()], each)
@@ -354,7 +353,7 @@ def use_in_campaign(
 
 def refuse_excess_of(cases: "Sequence[Case]", replications: int, sure: bool) -> None:
     """End the command where these cases, each run so often at least, are too much to be meant."""
-    from varsim.study.amount import excess
+    from varsim.study.beginning import excess
 
     if why := excess([case.scenario for case in cases], replications, sure=sure):
         refuse(why)
@@ -420,9 +419,9 @@ def plan(
     from varsim.report.files.save import put_report
     from varsim.report.products.plan_cells import SCENARIO, scenario_text
     from varsim.scenario.plan import load_question
-    from varsim.study.amount import MOST_COUNTED
-    from varsim.study.plan.plan import Planning
-    from varsim.study.sweep.campaign import Runs
+    from varsim.study.beginning import MOST_COUNTED
+    from varsim.study.cheapest import Planning
+    from varsim.study.runs import Runs
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_question(file, given, minimize, tuple(strategy))
@@ -527,12 +526,11 @@ def tune(
     from varsim.report.files.directory import put_file
     from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
+    from varsim.study.case import case_of
     from varsim.study.experiment import load
-    from varsim.study.sweep.campaign import Runs
-    from varsim.study.sweep.case import case_of
-    from varsim.study.sweep.execution import backend
-    from varsim.study.sweep.store import Store
-    from varsim.study.tune.search import Search
+    from varsim.study.runs import Runs, backend
+    from varsim.study.store import Store
+    from varsim.study.tune import Search
 
     options.check_all(every, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)

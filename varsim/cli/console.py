@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from varsim.report.formats import Format
     from varsim.report.told import Report
-    from varsim.study.sweep.campaign import Status
+    from varsim.study.runs import Status
 
 
 DONE: Final = 0

@@ -133,7 +133,7 @@ def check(
     experiment = loaded(file, sets, strategy, every_kind=True)
     made_by = use_for(engine, experiment, times=True)
     if experiment.kind == "training":
-        from varsim.study.amount import impossible
+        from varsim.study.beginning import impossible
 
         if why := impossible(experiment.scenario):
             refuse(why)
@@ -303,20 +303,20 @@ def _refuse_strategies(scenario: "VariablesScenario", wanted: list[str]) -> None
 def refuse_excess(experiment: Any, sure: bool) -> None:
     """End the command where a run would not end, or is too much unless somebody is sure."""
     if experiment.kind == "variables":
-        from varsim.study.program.beginning import excess as excess_of_messages
+        from varsim.study.program import excess as excess_of_messages
 
         said = "" if sure else excess_of_messages(experiment.scenario)
     else:
-        from varsim.study import amount
+        from varsim.study import beginning
         from varsim.study.beginning import begin, rates
 
         scenario = experiment.scenario
-        said, number = amount.impossible(scenario), 0.0
+        said, number = beginning.impossible(scenario), 0.0
         if not said and not sure:
-            number = amount.gradients(scenario)
-            if number > amount.MOST_GRADIENTS and scenario.stop.time is not None:
-                number = amount.gradients(scenario, rates(begin(scenario)))
-            said = amount.excessive(number, amount.hosts(scenario))
+            number = beginning.gradients(scenario)
+            if number > beginning.MOST_GRADIENTS and scenario.stop.time is not None:
+                number = beginning.gradients(scenario, rates(begin(scenario)))
+            said = beginning.excessive(number, beginning.hosts(scenario))
     if said:
         refuse(said)
 
@@ -327,7 +327,7 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
     `among`: gradients of all runs that one process makes, if it makes several.
     """
     from varsim.cluster.fast.choice import can_compile
-    from varsim.study.engine import is_worth_it, reason_against
+    from varsim.study.simulation import is_worth_it, reason_against
 
     if engine == "fast" and not can_compile():
         refuse("--engine fast needs numba: pip install 'varsim[fast]'")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.report.files.directory import Kind
-from varsim.study.statistics import Estimate
+from varsim.study.verdict import Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame

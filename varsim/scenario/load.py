@@ -13,7 +13,7 @@ from varsim.scenario.loading import load_text, read_text, scenario_schema
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
-    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.space import Sweep
     from varsim.scenario.training import Scenario
     from varsim.scenario.variables import VariablesScenario
 
@@ -45,7 +45,7 @@ _PATHS: dict[str, Any] = {
 def file_schema() -> dict[str, Any]:
     """`scenario_schema`, with what a sweep or a plan may say."""
     from varsim.scenario.plan import Asked
-    from varsim.scenario.sweep.loading import Settings
+    from varsim.scenario.sweep import Settings
 
     schema = scenario_schema()
     many = "many scenarios from one: run it with varsim sweep"
@@ -120,7 +120,7 @@ def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[s
         root, _ = read_document(text, Source(name))
         blocks = root.keys if isinstance(root, MappingNode) else {}
         if "sweep" in blocks:
-            from varsim.scenario.sweep.loading import sweep_of_text
+            from varsim.scenario.sweep import sweep_of_text
 
             return sweep_of_text(text, name, folder, sets, strategies=strategies)
         if "plan" in blocks:

@@ -16,10 +16,9 @@ from varsim.scenario.document import MappingNode, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
 from varsim.scenario.loading import Context, modelled, read_text
 from varsim.scenario.provenance import provenance
-from varsim.scenario.sweep.loading import BLOCK as SWEEP
-from varsim.scenario.sweep.loading import Percentage, SweepBlock, tree_of
-from varsim.scenario.sweep.points import point_at, points_of
-from varsim.scenario.sweep.space import Number, Point, Quantity, value_of
+from varsim.scenario.space import Number, Point, Quantity, point_at, points_of, value_of
+from varsim.scenario.sweep import BLOCK as SWEEP
+from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy, families

@@ -140,7 +140,7 @@ def counted(strategy: Strategy, cluster: Cluster) -> tuple[int, int]:
 
 
 EQUAL_WITHIN: Final = 0.02
-# By default rates are measured between whole rounds: `varsim.study.rounds` says why.
+# By default rates are measured between whole rounds: `varsim.study.gradients` says why.
 
 
 class Reporting(Model):

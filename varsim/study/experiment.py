@@ -17,26 +17,26 @@ from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import dump_scenario
 from varsim.strategies import meant
+from varsim.study.program import simulate_variables
+from varsim.study.result import simulate
 from varsim.study.shown import Shown
-from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
     from varsim.cluster.workers.job import DeadlockError
     from varsim.distribute.program_run import Mode
     from varsim.scenario.plan import Question
-    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.space import Sweep
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.beginning import Beginning
-    from varsim.study.plan.plan import Plan
-    from varsim.study.program.beginning import ProgramBeginning
-    from varsim.study.program.rows import Story
+    from varsim.study.case import Case
+    from varsim.study.cheapest import Plan
+    from varsim.study.grid import Table
+    from varsim.study.program import ProgramBeginning, VariablesResult
     from varsim.study.result import Result
-    from varsim.study.statistics import Estimate
-    from varsim.study.sweep.campaign import Books, Watcher
-    from varsim.study.sweep.case import Case
-    from varsim.study.sweep.store import Store
-    from varsim.study.sweep.table import Table
-    from varsim.study.variables import VariablesResult
+    from varsim.study.runs import Books, Watcher
+    from varsim.study.steps import Story
+    from varsim.study.store import Store
+    from varsim.study.verdict import Estimate
     from varsim.study.why.account import Why
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class Program(Changeable):
 
     def check(self) -> "Checked[ProgramBeginning]":
         """How the program begins under each mode."""
-        from varsim.study.program.beginning import begin_program
+        from varsim.study.program import begin_program
 
         return Checked(self, begin_program(self.scenario))
 
@@ -136,7 +136,7 @@ class Program(Changeable):
         steps: int | None = None,
     ) -> "Story":
         """What happens to the variables in the first steps; ValueError if that is too much."""
-        from varsim.study.program.rows import told
+        from varsim.study.steps import told
 
         return told(self.scenario, modes or self.scenario.all_modes, steps)
 
@@ -162,7 +162,7 @@ class SweepExperiment:
     @cached_property
     def cases(self) -> "list[tuple[int, str, Case]]":
         """(point, label, case) of every row."""
-        from varsim.study.sweep.case import cases_of
+        from varsim.study.case import cases_of
 
         return cases_of(self.sweep, self.strategies)
 
@@ -178,13 +178,13 @@ class SweepExperiment:
 
     def books(self, store: "Store", cases: "Sequence[Case] | None" = None) -> "Books":
         """What is known of some cases, by default of all, from the runs that are kept."""
-        from varsim.study.sweep.campaign import Books
+        from varsim.study.runs import Books
 
         return Books(self.sweep, self.distinct if cases is None else cases, store.runs())
 
     def table(self, books: "Books") -> "Table":
         """The table, once all runs are there."""
-        from varsim.study.sweep.table import table_of
+        from varsim.study.grid import table_of
 
         return table_of(self.sweep, self.cases, books)
 
@@ -192,9 +192,8 @@ class SweepExperiment:
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
     ) -> "Table":
         """Make all runs that it takes; those that a `directory` keeps are not made again."""
+        from varsim.study.runs import backend, carry_out
         from varsim.study.simulation import check_jobs
-        from varsim.study.sweep.campaign import carry_out
-        from varsim.study.sweep.execution import backend
 
         check_jobs(jobs)
         with _kept(directory) as store:
@@ -241,10 +240,9 @@ class PlanExperiment:
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
     ) -> "Plan":
         """Search for the answer; runs that a `directory` keeps are not made again."""
-        from varsim.study.plan.plan import Planning
+        from varsim.study.cheapest import Planning
+        from varsim.study.runs import Runs, backend
         from varsim.study.simulation import check_jobs
-        from varsim.study.sweep.campaign import Runs
-        from varsim.study.sweep.execution import backend
 
         check_jobs(jobs)
         planning = Planning(self.question)
@@ -277,7 +275,7 @@ def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()
     if isinstance(given, Scenario):
         return Training(given)
     from varsim.scenario.plan import Question
-    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.space import Sweep
     from varsim.scenario.variables import VariablesScenario
 
     if isinstance(given, Sweep):
@@ -320,7 +318,7 @@ def sweep(
     `precision` (a share) and `most_replications` are used instead of what the file says. Runs are
     kept in a `directory`, and those that are there are not made again.
     """
-    from varsim.scenario.sweep.loading import sweep_of_text
+    from varsim.scenario.sweep import sweep_of_text
 
     sets, strategies = _each(sets), _each(strategies)
     if isinstance(given, SweepExperiment):
@@ -392,7 +390,7 @@ def compare(
     The strategies that both have; paired by replication, as the same seed makes the same draws
     (ValueError where seeds or replications differ, and where there is no such metric).
     """
-    from varsim.study.statistics import ratio
+    from varsim.study.verdict import ratio
 
     for what in ("seed", "replications"):
         one, other = (getattr(each.scenario, what) for each in (first, second))
@@ -413,7 +411,7 @@ def compare(
 @contextmanager
 def _kept(directory: Path | None) -> "Iterator[Store]":
     """The store of a directory, or one that is forgotten."""
-    from varsim.study.sweep.store import Store
+    from varsim.study.store import Store
 
     with ExitStack() as stack:
         if directory is None:

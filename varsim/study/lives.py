@@ -1,21 +1,30 @@
-"""Lives of jobs whose steps were simulated, in scenarios with random failures."""
+"""Lives of jobs among random failures: goodput, where the rest went, and when they save."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.description.recovery import Recovery, goes_on, in_run
+from varsim.cluster.description.refusals import restores
+from varsim.cluster.failures.interruptions import Rules
 from varsim.cluster.failures.life import DrawnSteps, Life, Pace, PaceError, Saving, Steps
 from varsim.cluster.failures.strikes import Strikes
-from varsim.cluster.record.trace import GradientRow, Trace
+from varsim.cluster.record.trace import HOSTS, Attempt, GradientRow, Trace
+from varsim.scenario.together import served
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.strategies import Strategy
+from varsim.study.gradients import NANOSECONDS, Gradients
 from varsim.study.why.levers import times_only
 from varsim.values.stream import stream
+
+if TYPE_CHECKING:
+    pass
+
 
 _NS: Final = 1e9
 
@@ -169,3 +178,130 @@ def _ended(trace: Trace, each: int) -> NDArray[np.int64]:
     ends = trace.steps[: rounds * each].copy()
     ends[each - 1 :: each] = begun[each : rounds * each + 1 : each]
     return ends
+
+
+def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
+    """What strikes inside the runs of a strategy, and how it comes back."""
+    for failures in in_run(scenario.failures):
+        there = failures if strategy.uses_servers else failures.without_servers()
+        chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
+        whose = served([strategy])
+        saved = (
+            scenario.checkpoint
+            if restores(there, cluster, whose["servers"], whose["chief"])
+            else None
+        )
+        if saved is not None and saved.every == "optimal":
+            size = strategy.saves(cluster, scenario.workload_of(strategy))
+            rate = there.rate_of_rollbacks(cluster, chief=chief)
+            # Where nobody waits for others, the chief alone stops for a checkpoint.
+            share = 1.0 if strategy.round.of == "step" else 1.0 / strategy.workers(cluster)
+            saved = saved.in_run(cluster.network, size, rate, share)
+        return Rules(there, saved, scenario.recovery or Recovery(), chief)
+    return None
+
+
+def optimal_interval(scenario: Scenario, strategy: Strategy, rounds: float = 0.0) -> float:
+    """The interval (s) between checkpoints that `every: optimal` chooses; nan where there is none.
+
+    `rounds`: how long (s) those of a job are that is saved after whole ones alone.
+    """
+    failures, saved = scenario.failures, scenario.checkpoint_of(strategy)
+    if failures is None or saved is None or saved.every != "optimal":
+        return math.nan
+    rules = rules_of(scenario, strategy)
+    if rules is not None:
+        saved = rules.checkpoint
+        return math.nan if saved is None or saved.every == "optimal" else saved.every
+    cluster, recovery = scenario.cluster_of(strategy), scenario.recovery or Recovery()
+    start = 0.0 if cluster.overheads is None else cluster.overheads.first_iteration
+    down = failures.detection + recovery.restart + saved.restore + start
+    rate = failures.rate(cluster, strategy.workers(cluster))
+    return saved.interval(failures, rate, down, rounds)
+
+
+def interval_chosen(scenario: Scenario, trace: Trace) -> dict[str, float]:
+    """INTERVAL of the run of one of the strategies; nothing where none is chosen."""
+    strategy, saved = scenario.strategy(trace.strategy), scenario.checkpoint
+    if saved is None or saved.every != "optimal":
+        return {}
+    rounds = 0.0 if in_run(scenario.failures) else round_of(scenario, trace)
+    found = optimal_interval(scenario, strategy, rounds)
+    return {} if math.isnan(found) else {INTERVAL: found}
+
+
+# In the order in which the parts are told; they sum to 1.
+PARTS: Final = {
+    "goodput": ("productive", "in work that was kept, with its communication and waiting"),
+    "life_checkpoint": ("checkpoint", "that completed checkpoints cost"),
+    "life_lost": ("lost", "in work, and checkpoints, that a failure threw away"),
+    "life_detection": ("detection", "until failures were noticed"),
+    "life_repair": ("repair", "waiting for a spare host, or for the repair of one"),
+    "life_restart": ("restart", "restarting, the reading of the checkpoint included"),
+}
+TO_TARGET: Final = "life_time_to_target"
+KEPT: Final = "kept_examples_per_s"
+DOWN: Final = ("life_detection", "life_repair", "life_restart")
+# Of a sweep and a plan, where `every: optimal` chooses it.
+INTERVAL: Final = "checkpoint_interval"
+
+
+def of_life(
+    scenario: Scenario,
+    trace: Trace,
+    gradients: Gradients,
+    measured: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Each of OF_LIVES of one run; nothing where no failures are followed.
+
+    Where they strike inside the run, its workers are interrupted: all is of their time together.
+    `measured`: METRICS of the run; without them it is not told when the target loss is reached.
+    """
+    life = trace.life
+    if life is None:
+        return {}
+    total = dict(zip(Attempt._fields, life.sum(axis=0).tolist()[:HOSTS], strict=True))
+    parts = {name: total[field] for name, (field, _) in PARTS.items()}
+    whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
+    often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
+    each, lasted = trace.global_step, whole
+    inside = bool(in_run(scenario.failures))
+    if inside:  # attempts are theirs, and steps their gradients
+        often, each = len(life) - trace.workers, int(gradients.used.sum())
+        lasted = whole // trace.workers
+    kept = total["steps"]
+    if goes_on(scenario.recovery):  # whose updates are of fewer examples
+        steps = life[:, Attempt._fields.index("steps")]
+        kept = float((steps * life[:, HOSTS]).sum()) / scenario.cluster.network.machines(
+            trace.workers
+        )
+    away = (total["lost"] + down) / NANOSECONDS
+    examples = float(gradients.weight.sum()) * trace.batch_size / max(1, each)
+    return {
+        **{name: part / whole for name, part in parts.items()},
+        "availability": 1.0 - down / whole,
+        KEPT: kept * examples * NANOSECONDS / lasted,
+        "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / lasted,
+        "interruptions": float(often),
+        "cost_per_interruption": away / often if often else math.nan,
+        "steps_discarded": float(total["steps_lost"]),
+        "spares_used": float(total["spares"]),
+        TO_TARGET: _to_target(scenario, trace, measured or {}),
+    }
+
+
+def _to_target(scenario: Scenario, trace: Trace, measured: Mapping[str, float]) -> float:
+    """When (s) the update that reaches the target is first made; nan where it never is."""
+    assert trace.life is not None
+    step = measured.get("updates_to_target", math.nan)
+    if math.isnan(step) or not step:
+        return step
+    inside = bool(in_run(scenario.failures))
+    if goes_on(scenario.recovery):
+        return math.nan  # other updates than those whose loss is known
+    if inside:
+        time = round(measured["time_to_target"] * NANOSECONDS)
+        until = np.searchsorted(trace.steps, time, side="right")
+        return float(trace.steps[until - 1]) / NANOSECONDS
+    made = life_of(scenario, trace).updates(int(step))
+    return next((time / NANOSECONDS for time, number in made if number == step), math.nan)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -13,17 +13,36 @@ from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.job import DeadlockError
 from varsim.scenario.fault import check_replication, known
 from varsim.scenario.provenance import provenance
-from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
-from varsim.study import measure as measuring
-from varsim.study import rounds, tables
-from varsim.study.goodput import of_life
-from varsim.study.gradients import Gradients, Window
-from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
+from varsim.scenario.training import Scenario, is_random, runs_made, steps_repeat, times_are_random
+from varsim.strategies import Single
+from varsim.study import metrics as measuring
+from varsim.study import tables
+from varsim.study.gradients import (
+    NANOSECONDS,
+    Gradients,
+    Window,
+    alone_per_second,
+    micro_batches,
+    warm_up,
+    window,
+)
+from varsim.study.lives import KEPT, Smaller, of_life, with_life
+from varsim.study.metrics import COSTS, Carried, Metric, bounded, carried, sent_per_second
 from varsim.study.shown import Shown
-from varsim.study.statistics import Estimate, interval, of_numbers, ratio
-from varsim.study.targets import Doubt, Judgement, bounded, judged
-from varsim.study.verdict import Ranking, ranked, verdict
-from varsim.study.work import Done
+from varsim.study.simulation import Run, check_jobs, mapped, run_alone, run_one
+from varsim.study.verdict import (
+    Done,
+    Doubt,
+    Estimate,
+    Judgement,
+    Ranking,
+    interval,
+    judged,
+    of_numbers,
+    ranked,
+    ratio,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -277,7 +296,7 @@ class Result(Shown):
             chosen = slice(index * count, (index + 1) * count)
             pairs = list(zip(self.traces[chosen], self.gradients[chosen], strict=True))
             since = self.measured_after
-            number = rounds.micro_batches(self.scenario, strategy.label)
+            number = micro_batches(self.scenario, strategy.label)
             computed = (
                 measuring.computed_per_worker(run, rows, since, number) for run, rows in pairs
             )
@@ -349,25 +368,24 @@ class Result(Shown):
     @property
     def measured_after(self) -> int:
         """How long (ns) of every run was asked to be left out of rates and shares."""
-        return rounds.warm_up(self.scenario)
+        return warm_up(self.scenario)
 
     @cached_property
     def windows(self) -> list[Window]:
         """Per trace where its rates and shares are measured."""
-        return [rounds.window(self.scenario, trace) for trace in self.traces]
+        return [window(self.scenario, trace) for trace in self.traces]
 
     @cached_property
     def windowed(self) -> bool:
         """Whether rates are measured over less than all of some run."""
         return any(
-            window != (0, trace.end)
-            for trace, window in zip(self.traces, self.windows, strict=True)
+            span != (0, trace.end) for trace, span in zip(self.traces, self.windows, strict=True)
         )
 
     @cached_property
     def speeds_alone(self) -> list[float]:
         """Examples/s of one worker alone, per replication."""
-        return [rounds.alone_per_second(self.scenario, trace) for trace in self.reference]
+        return [alone_per_second(self.scenario, trace) for trace in self.reference]
 
     @cached_property
     def measured_splits(self) -> list[NDArray[np.int64]]:
@@ -375,8 +393,8 @@ class Result(Shown):
         if not self.windowed:
             return self.time_splits
         return [
-            measuring.worker_time(trace, window)
-            for trace, window in zip(self.traces, self.windows, strict=True)
+            measuring.worker_time(trace, span)
+            for trace, span in zip(self.traces, self.windows, strict=True)
         ]
 
     @cached_property
@@ -387,8 +405,8 @@ class Result(Shown):
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
         rows = [
-            measuring.measure(trace, gradients, split, self.target_loss, self.common_end, window)
-            for trace, gradients, split, window in zip(
+            measuring.measure(trace, gradients, split, self.target_loss, self.common_end, span)
+            for trace, gradients, split, span in zip(
                 self.traces, self.gradients, self.measured_splits, self.windows, strict=True
             )
         ]
@@ -433,3 +451,88 @@ _VERDICTS = {"throughput_ratio": ("faster", "slower"), "time_to_target_ratio": (
 def _quotient(value: float, yardsticks: Sequence[float], index: int) -> float:
     below = yardsticks[index] if yardsticks else float("nan")
     return value / below if below > 0 else float("nan")
+
+
+def costs(result: "Result", strategy: str) -> dict[str, list[float]]:
+    """Each of COSTS of a strategy, a value per replication; nan where it does not exist."""
+    scenario, prices = result.scenario, result.scenario.prices
+    assert prices is not None, "costs are of a scenario with prices"
+    machines = scenario.hourly(scenario.strategy(strategy))
+    speed = "examples_per_s" if scenario.failures is None else KEPT
+    first = result.strategies.index(strategy) * result.replications
+    runs = slice(first, first + result.replications)
+    sent = (
+        sent_per_second(scenario, *run)
+        for run in zip(
+            result.traces[runs],
+            result.windows[runs],
+            result.time_splits[runs],
+            result.measured_splits[runs],
+            strict=True,
+        )
+    )
+    rates, times = result.values(strategy, speed), result.values(strategy, "time_to_target")
+    rows = [prices.costs(machines, *run) for run in zip(sent, rates, times, strict=True)]
+    return {name: [row[name] for row in rows] for name in COSTS}
+
+
+def estimates(result: "Result", strategy: str) -> dict[str, Estimate]:
+    """Each of COSTS over the replications; nothing without prices."""
+    if result.scenario.prices is None:
+        return {}
+    return {
+        name: interval(values, exact=result.exact(strategy, _follows_from(name)))
+        for name, values in costs(result, strategy).items()
+    }
+
+
+def _follows_from(cost: str) -> str:
+    """A metric that is random where a cost is."""
+    return "time_to_target" if cost == "cost_to_target" else "examples_per_s"
+
+
+def simulate(
+    scenario: Scenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "Result":
+    """Run a scenario and return its Result, the same for any number of jobs.
+
+    Where nothing is random there is one replication, whatever the scenario asks for.
+
+    `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
+    run. Where a strategy deadlocks, the result says so (`Result.deadlock`).
+    """
+    if not isinstance(scenario, Scenario):
+        if getattr(scenario, "kind", None) == "variables":
+            raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
+        raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
+    check_jobs(jobs)
+
+    often = {
+        index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
+        for index in (*range(len(scenario.strategies)), None)
+    }
+    fails = scenario.failures is not None and scenario.failures.is_random
+    count = scenario.replications if fails else max(often.values())
+    runs = [
+        Run(scenario, strategy, replication)
+        for strategy, made in often.items()
+        for replication in range(made)
+    ]
+    traces, smaller = [], Smaller(run_alone)
+    for done, (run, trace) in enumerate(
+        zip(runs, mapped(_made, runs, min(jobs, len(runs))), strict=True), 1
+    ):
+        # Beside strategies that are random, one that is exact is the same in every replication.
+        same = range(1, count if often[run.strategy] == 1 else 1)
+        others = (replace(trace, replication=number) for number in same)
+        if run.strategy is not None:
+            others = (with_life(scenario, other, smaller) for other in others)
+        traces += [trace, *others]
+        if progress is not None:
+            progress(done, len(runs))
+    return Result(scenario, traces[:-count], traces[-count:])
+
+
+def _made(run: Run) -> Trace:
+    """One run; of the yardstick, of which only the speed is of interest, without spans."""
+    return run_one(run, record=run.strategy is not None)

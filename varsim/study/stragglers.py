@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.record.trace import Phase, Trace
-from varsim.study.gradients import Gradients
-from varsim.study.measure import NANOSECONDS
+from varsim.study.gradients import NANOSECONDS, Gradients
 
 Table = NDArray[np.float64]
 

@@ -10,19 +10,18 @@ from varsim.cluster.description.recovery import goes_on, in_run
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.fault import known
 from varsim.scenario.training import Scenario
-from varsim.study import goodput
-from varsim.study.gradients import Gradients
-from varsim.study.measure import (
+from varsim.study.gradients import NANOSECONDS, Gradients
+from varsim.study.metrics import (
     ACTIVITIES,
     METRICS,
-    NANOSECONDS,
     OUTCOMES,
     Metric,
     ageing_by,
+    metrics,
     share_of_applied,
     utilization,
 )
-from varsim.study.statistics import evaluated_grid, interval, latest
+from varsim.study.verdict import evaluated_grid, interval, latest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -197,7 +196,7 @@ def ages_by(scenario: Scenario, strategy: str) -> str:
 def metrics_of(scenario: Scenario, strategies: Sequence[str]) -> dict[str, Metric]:
     """What is measured of some strategies; where jobs fail at random, of their lives, too."""
     counts = dict.fromkeys(ages_by(scenario, strategy) for strategy in strategies)
-    return ageing_by(list(counts), goodput.metrics(scenario))
+    return ageing_by(list(counts), metrics(scenario))
 
 
 def joined(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from varsim.study.variables import crossings
+from varsim.study.program import crossings
 
 
 @pytest.mark.parametrize(

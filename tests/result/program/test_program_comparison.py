@@ -4,8 +4,7 @@ import pytest
 
 from tests.programs import WIRE, add, read, scenario, variable
 from varsim import simulate_variables
-from varsim.study.statistics import Estimate
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Estimate, lead_of, verdict
 
 
 def said(longer: list[float], shorter: list[float], within: float = 0.0) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from varsim.distribute.program_run import ValueSummary
 from varsim.report.products.story_rows import beside, number, text
-from varsim.study.program.tables import exact
+from varsim.study.program import exact
 
 
 def one(value: float) -> ValueSummary:

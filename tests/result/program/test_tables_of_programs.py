@@ -4,8 +4,8 @@ import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
 from varsim import VariablesResult, simulate_variables
-from varsim.study import simulation
-from varsim.study.program.tables import COLUMNS, METRICS
+from varsim.study import program
+from varsim.study.program import COLUMNS, METRICS
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,13 @@ def test_rows_beyond_the_caps_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5)
     whole = simulate_variables(made)
     # 35 acts in each of three runs, of which 30 are kept; 12, 22 and 35 messages.
-    monkeypatch.setattr(simulation, "MOST_ACTS", 92)
-    monkeypatch.setattr(simulation, "MOST_SENT", 36)
+    monkeypatch.setattr(program, "MOST_ACTS", 92)
+    monkeypatch.setattr(program, "MOST_SENT", 36)
     result = simulate_variables(made)
     assert [trace.all_sent for trace in result.traces] == [12, 22, 35]
     assert (len(result.acts), len(result.sent)) == (90, 36)
     assert result.answer() == whole.answer()
     # 24 copies are looked at, 3 to an act: 8 acts in all, 2 of each run.
-    monkeypatch.setattr(simulation, "MOST_GLANCES", 24)
+    monkeypatch.setattr(program, "MOST_GLANCES", 24)
     assert len(simulate_variables(made).acts) == 6
     assert result.report.details == whole.report.details

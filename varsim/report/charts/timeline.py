@@ -13,8 +13,7 @@ from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.told import Chart, Number
 from varsim.report.wording import names, shown
 from varsim.strategies import families
-from varsim.study.measure import NANOSECONDS
-from varsim.study.rounds import micro_batches
+from varsim.study.gradients import NANOSECONDS, micro_batches
 
 if TYPE_CHECKING:
     from varsim.study.result import Result

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.study.sweep.store import STORE, is_runs_file
+from varsim.study.store import STORE, is_runs_file
 
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario

@@ -21,7 +21,7 @@ from varsim.cluster.record.trace import (
 )
 from varsim.inert import field
 from varsim.study.gradients import Gradients
-from varsim.study.measure import ACTIVITIES, OUTCOMES
+from varsim.study.metrics import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
 from varsim.study.tables import COLUMNS, of_lives, of_sends
 from varsim.study.tables import links as link_columns

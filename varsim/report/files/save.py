@@ -11,11 +11,10 @@ from varsim.report.files.rows import MOST_SPANS, exact_seconds, rows_of
 from varsim.report.formats import Format, csv_lines, csv_text
 from varsim.report.told import Data, Report
 from varsim.scenario.provenance import to_json
-from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.space import Sweep
 from varsim.scenario.writing import dump_scenario, needs_text
-from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
+from varsim.study.program import COLUMNS, VariablesResult, act_rows, sent_rows
 from varsim.study.result import Result
-from varsim.study.variables import VariablesResult
 
 Plots: TypeAlias = Literal["png", "svg", ""]
 Content: TypeAlias = str | bytes | Iterable[str]

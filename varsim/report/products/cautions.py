@@ -14,24 +14,23 @@ from varsim.scenario.fitting import MemoryLimits, Misfit
 from varsim.scenario.targets import counted as machines_of
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
-from varsim.study import tails
-from varsim.study.measure import NANOSECONDS
-from varsim.study.statistics import ratio
-from varsim.study.unsaid import (
+from varsim.study import verdict
+from varsim.study.beginning import (
     optimizer_gains,
     optimizer_time,
     overlap_gains,
     pushed_late,
     sigma_gains,
 )
-from varsim.study.work import DIFFERENT, Done
+from varsim.study.gradients import NANOSECONDS
+from varsim.study.verdict import DIFFERENT, Done, ratio
 from varsim.units import counted, format_bytes, format_seconds
 from varsim.values import presets
 from varsim.values.distribution import Weibull
 
 if TYPE_CHECKING:
     from varsim.cluster.record.trace import Trace
-    from varsim.study.plan.cell import Cell
+    from varsim.study.cells import Cell
     from varsim.study.result import Result
 
 
@@ -135,14 +134,14 @@ def lockstep(scenario: Scenario) -> Iterator[Note]:
 
 def heavy_tail(scenario: Scenario) -> Iterator[Note]:
     """That steps have no finite variance, so that intervals are too narrow."""
-    if heavy := tails.heavy(scenario):
-        index = min(tails.law_of(scenario, one).tail() for one in heavy)
+    if heavy := verdict.heavy(scenario):
+        index = min(verdict.law_of(scenario, one).tail() for one in heavy)
         yield Note("heavy-tail", {"index": Number(index)})
 
 
 def few_spells(scenario: Scenario, gradients: Mapping[str, float]) -> Iterator[Note]:
-    """That runs hold too few spells for intervals; `gradients`: see `tails.in_few_spells`."""
-    if short := tails.in_few_spells(scenario, gradients):
+    """That runs hold too few spells for intervals; `gradients`: see `verdict.in_few_spells`."""
+    if short := verdict.in_few_spells(scenario, gradients):
         who = min(short, key=short.__getitem__)
         yield Note("few-spells", {"who": names(scenario)[who], "count": Number(short[who])})
 

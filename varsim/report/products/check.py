@@ -16,18 +16,18 @@ from varsim.report.wording import names, target
 from varsim.scenario.provenance import MADE_BY
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies.single import Single
-from varsim.study import amount
-from varsim.study.amount import MOST_COUNTED, gradients, gradients_of, hopeless
-from varsim.study.beginning import Beginning, rates
+from varsim.study import beginning
+from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
+from varsim.study.beginning import gradients_of_all as gradients_of
 from varsim.units import format_count, format_operations
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
-    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.space import Sweep
     from varsim.scenario.variables import VariablesScenario
+    from varsim.study.case import Case
     from varsim.study.experiment import Checked
-    from varsim.study.program.beginning import ProgramBeginning
-    from varsim.study.sweep.case import Case
+    from varsim.study.program import ProgramBeginning
 
 Told: TypeAlias = tuple[tuple[Note, ...], Table, tuple[Note, ...]]  # headline, table, notes
 
@@ -214,8 +214,8 @@ def _unranked(note: Note) -> Note:
 
 
 def _asks(number: float, command: str) -> Iterator[Note]:
-    if number > amount.MOST_GRADIENTS:
-        yield Note("asks", {"gradients": Number(amount.MOST_GRADIENTS), "command": command})
+    if number > beginning.MOST_GRADIENTS:
+        yield Note("asks", {"gradients": Number(beginning.MOST_GRADIENTS), "command": command})
 
 
 # --- a scenario of variables ----------------------------------------------------------------------
@@ -278,8 +278,8 @@ def _sweep(sweep: "Sweep", rows: "Sequence[tuple[int, str, Case]]") -> Told:
 
 def _plan(question: "Question") -> Told:
     from varsim.scenario.plan import OBJECTIVES
-    from varsim.study.plan.cell import distinct
-    from varsim.study.plan.plan import Planning
+    from varsim.study.cells import distinct
+    from varsim.study.cheapest import Planning
 
     planning = Planning(question)
     cells = planning.cells

@@ -9,10 +9,8 @@ from varsim.cluster.description.recovery import RandomFailures, Recovery, goes_o
 from varsim.report.told import Column, Note, Number, Value
 from varsim.report.wording import listed, names
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.goodput import DOWN, PARTS, TO_TARGET
-from varsim.study.lives import round_of
-from varsim.study.saving import optimal_interval
-from varsim.study.statistics import Estimate, interval
+from varsim.study.lives import DOWN, PARTS, TO_TARGET, optimal_interval, round_of
+from varsim.study.verdict import Estimate, interval
 from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
 

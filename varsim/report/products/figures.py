@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from varsim.report.charts.timeline import chart as timeline
 from varsim.report.told import Cell, Chart, Column, Number, Shares, Table
 from varsim.report.wording import shown
-from varsim.study.statistics import interval
+from varsim.study.verdict import interval
 
 if TYPE_CHECKING:
     from varsim.cluster.record.trace import Trace
-    from varsim.study.measure import Carried
+    from varsim.study.metrics import Carried
     from varsim.study.result import Result
 
 

@@ -28,14 +28,12 @@ from varsim.report.wording import target as said
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.together import replays_in_queues
-from varsim.study.plan.findings import closest, shown, trade, unpriced
-from varsim.study.plan.standing import Standing, margin
-from varsim.study.targets import Judgement
-from varsim.study.verdict import CLOSE
+from varsim.study.cells import Standing, margin
+from varsim.study.cheapest import closest, shown, trade, unpriced
+from varsim.study.verdict import CLOSE, Judgement
 
 if TYPE_CHECKING:
-    from varsim.study.plan.findings import Guess
-    from varsim.study.plan.plan import Plan
+    from varsim.study.cheapest import Guess, Plan
 
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis of prices is logarithmic
 MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all

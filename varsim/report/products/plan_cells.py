@@ -23,16 +23,15 @@ from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
-from varsim.study.cost import COSTS
-from varsim.study.goodput import INTERVAL, throughput
-from varsim.study.plan.findings import trade, unpriced
-from varsim.study.plan.standing import Standing, Verdict, margin
-from varsim.study.statistics import CONFIDENCE, Estimate
-from varsim.study.targets import Judgement
+from varsim.study.cells import Standing, Verdict, margin
+from varsim.study.cheapest import trade, unpriced
+from varsim.study.lives import INTERVAL
+from varsim.study.metrics import COSTS, throughput
+from varsim.study.verdict import CONFIDENCE, Estimate, Judgement
 
 if TYPE_CHECKING:
-    from varsim.study.plan.plan import Plan
-    from varsim.study.plan.search import Found
+    from varsim.study.cheapest import Plan
+    from varsim.study.search import Found
 
 
 SHARES: Final = ("goodput", "wasted_compute")  # apart by points, not by a share of a share

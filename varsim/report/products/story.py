@@ -39,7 +39,7 @@ from varsim.report.wording import listed
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import family
-from varsim.study.program.rows import Row, Story, Telling
+from varsim.study.steps import Row, Story, Telling
 from varsim.units import format_rate, format_seconds
 
 _MOST_DECIMALS: Final = 3

@@ -12,7 +12,7 @@ from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.rows import Row, merges
+from varsim.study.steps import Row, merges
 from varsim.units import counted
 from varsim.values.operation import Device
 

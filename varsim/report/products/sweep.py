@@ -30,11 +30,10 @@ from varsim.report.told import Table as Told
 from varsim.report.wording import headline
 from varsim.report.wording import target as target_said
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
-from varsim.study.goodput import KEPT
-from varsim.study.statistics import CONFIDENCE
-from varsim.study.sweep.campaign import STEERING, TARGET
-from varsim.study.sweep.table import Row, Table, descriptions, short_names
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD
+from varsim.study.grid import Row, Table, descriptions, short_names
+from varsim.study.lives import KEPT
+from varsim.study.runs import STEERING, TARGET
+from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _FILES: Final = {

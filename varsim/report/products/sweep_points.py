@@ -9,12 +9,10 @@ from varsim.report.told import Cell, Chart, Column, Number
 from varsim.report.told import Table as Told
 from varsim.report.wording import names, shown
 from varsim.scenario.targets import counted
-from varsim.study.goodput import INTERVAL, KEPT
-from varsim.study.statistics import NOTHING, Estimate
-from varsim.study.sweep.campaign import STEERING, TARGET
-from varsim.study.sweep.scaling import Yardstick
-from varsim.study.sweep.table import Row, Table, short_names
-from varsim.study.verdict import Ranking, front, ranked, surely_more
+from varsim.study.grid import Row, Table, Yardstick, short_names
+from varsim.study.lives import INTERVAL, KEPT
+from varsim.study.runs import STEERING, TARGET
+from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, surely_more
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more

@@ -28,17 +28,17 @@ from varsim.report.told import (
 from varsim.report.wording import headline, names, shown
 from varsim.report.wording import target as target_said
 from varsim.scenario.provenance import MADE_BY
-from varsim.study import measure
-from varsim.study.cost import COSTS, estimates
-from varsim.study.goodput import KEPT
-from varsim.study.measure import ACTIVITIES, NANOSECONDS
-from varsim.study.statistics import interval, ratio
+from varsim.study import metrics
+from varsim.study.gradients import NANOSECONDS
+from varsim.study.lives import KEPT
+from varsim.study.metrics import ACTIVITIES, COSTS
+from varsim.study.result import estimates
 from varsim.study.tables import COLUMNS, ages_by, columns_of, of_sends
-from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, verdict
+from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, interval, ratio, verdict
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
-    from varsim.study.targets import Judgement
+    from varsim.study.verdict import Judgement
 
 
 _NOTHING: Final = 0.0005  # a share that is told as none
@@ -321,7 +321,7 @@ class _Telling:
             return "-"
         most = strategy.gradients_per_update(self.scenario.cluster_of(strategy))
         pairs = zip(self.result.traces, self.result.gradients, strict=True)
-        shares = [measure.left_out(*one, most) for one in pairs if one[0].strategy == name]
+        shares = [metrics.left_out(*one, most) for one in pairs if one[0].strategy == name]
         return Number(math.fsum(shares) / len(shares), unit="share")
 
     def _time(self, name: str) -> Cell:

@@ -12,9 +12,8 @@ from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, 
 from varsim.report.wording import names, shown, unheld
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.writing import dump_scenario
-from varsim.study.statistics import CONFIDENCE
-from varsim.study.tune.search import Goal, Rates, Search, Tuned
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD
+from varsim.study.tune import Goal, Rates, Search, Tuned
+from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 from varsim.units import format_seconds
 
 MARK: Final = "# Tuned by varsim"

@@ -17,14 +17,14 @@ from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, 
 from varsim.report.wording import headline, listed, shown
 from varsim.scenario.provenance import MADE_BY
 from varsim.scenario.targets import EQUAL_WITHIN
-from varsim.study.program.tables import COLUMNS, METRICS, actor, place
+from varsim.study.program import COLUMNS, METRICS, actor, place
 from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, lead_of, ranked, verdict
 from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.cluster.programs import ProgramTrace
     from varsim.distribute.program_run import ValueSummary, VariableView
-    from varsim.study.variables import VariablesResult
+    from varsim.study.program import VariablesResult
 
 
 MOST_RATIOS: Final = 12  # rows of the table over reads per write

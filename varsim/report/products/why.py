@@ -21,11 +21,10 @@ from varsim.report.told import (
 )
 from varsim.report.wording import names, resource, shown
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.study.measure import NANOSECONDS
-from varsim.study.statistics import interval
+from varsim.study.beginning import pushed_late
+from varsim.study.gradients import NANOSECONDS
 from varsim.study.stragglers import stragglers
-from varsim.study.unsaid import pushed_late
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, interval
 from varsim.study.why.levers import LEVERS
 from varsim.study.why.path import SERVER, Path, Piece
 

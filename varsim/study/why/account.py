@@ -10,11 +10,10 @@ from typing import ClassVar, Final
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.gradients import Gradients
-from varsim.study.measure import left_out
+from varsim.study.metrics import left_out
 from varsim.study.shown import Shown
-from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
-from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
+from varsim.study.verdict import CLOSE, WORSE, Estimate, beside, interval, lead_of, verdict
 from varsim.study.why.levers import alone
 from varsim.study.why.lives import Help, helps
 from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical

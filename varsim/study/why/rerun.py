@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
-from varsim.study.measure import NANOSECONDS
-from varsim.study.rounds import gradients_of
+from varsim.study.gradients import NANOSECONDS, gradients_of
 from varsim.study.simulation import Run, run_one
-from varsim.study.statistics import Estimate, difference, interval, ratio
+from varsim.study.verdict import Estimate, difference, interval, ratio
 from varsim.study.why.levers import Lever, levers, times_only, without
 
 # How much of a run is looked at: so many gradients in each replication, and so many of these.

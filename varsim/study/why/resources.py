@@ -9,8 +9,8 @@ from varsim.cluster.description.servers import Overheads
 from varsim.cluster.record.trace import Phase, Trace
 from varsim.cluster.servers.placement import traffic_per_port
 from varsim.scenario.training import Scenario
-from varsim.study.gradients import Gradients
-from varsim.study.measure import NANOSECONDS, utilization, worker_time
+from varsim.study.gradients import NANOSECONDS, Gradients
+from varsim.study.metrics import utilization, worker_time
 
 Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
 

@@ -1,4 +1,8 @@
-"""The tidy table of a sweep: one row for every strategy of every point."""
+"""The tidy table of a sweep: one row for every strategy of every point.
+
+Both are ratios of mean throughputs. How sure they are follows from the paired ratio
+(`verdict.lead_of`): replication by replication, in which both meet the same draws.
+"""
 
 import hashlib
 import json
@@ -8,26 +12,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
-from varsim.scenario.sweep.space import Number, Sweep
+from varsim.scenario.space import Number, Sweep
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.strategies import Strategy, families
-from varsim.study.cost import COSTS
-from varsim.study.goodput import INTERVAL, INTERVALS, KEPT, metrics
-from varsim.study.measure import OF_VALUES
+from varsim.study.case import COMPUTED, SENT, Case, Finished
+from varsim.study.lives import INTERVAL, KEPT
+from varsim.study.metrics import COSTS, INTERVALS, OF_VALUES, metrics
+from varsim.study.runs import STEERING, Books, precise, steering
 from varsim.study.shown import Shown
-from varsim.study.statistics import Estimate, interval
-from varsim.study.sweep.campaign import STEERING, Books, precise, steering
-from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
-from varsim.study.sweep.scaling import COLUMNS as SPEEDS
-from varsim.study.sweep.scaling import Speed, Yardstick, scaling
-from varsim.study.work import Done
+from varsim.study.verdict import NOTHING, Done, Estimate, interval, lead_of, paired
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Cell: TypeAlias = Number
 
+Cell: TypeAlias = Number
 # Metric of a run -> its column: with the unit in the name, as in all tables.
 SHOWN: Final = {
     STEERING: "examples_per_s",
@@ -422,3 +422,98 @@ def _mean_and_half_width(estimate: Estimate | None) -> tuple[float, float]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+_WORKERS: Final = "cluster.workers"
+# The columns of the table, and what they mean.
+SPEEDS: Final = {
+    "speedup": "examples/s, as a multiple of the yardstick's: `single` at the same point if it is "
+    "swept along, else this strategy with the fewest workers, each of which counts as one",
+    "efficiency_fraction": "speedup / workers",
+}
+
+
+class Speed(NamedTuple):
+    """The throughput of one strategy at one point: its mean, and that of every replication.
+
+    `exact`: nothing random has an effect on it.
+    """
+
+    point: int
+    strategy: str
+    kind: str
+    mean: float
+    examples_per_s: Sequence[float]
+    exact: bool
+
+    def over(self, other: "Speed", of: int = 1) -> Estimate:
+        """How many times as fast it is as one of the `of` workers of another; nan without a speed.
+
+        The interval lies evenly about the ratio of the means and holds that of the paired ratio,
+        which is over the replications that both have.
+        """
+        if not other.mean > 0 or not self.examples_per_s:
+            return NOTHING
+        mean = self.mean / (other.mean / of)
+        exact = self.exact, other.exact
+        lead = lead_of(*paired(self.examples_per_s, other.examples_per_s, exact), exact=all(exact))
+        half = 0.0 if lead.low == lead.high else max(mean - of * lead.low, of * lead.high - mean)
+        return Estimate(mean, mean - half, mean + half, lead.replications)
+
+
+class Yardstick(NamedTuple):
+    """Where the number of workers stands among the quantities, and which of them go with it."""
+
+    place: int
+    group: int
+
+    @classmethod
+    def of(cls, sweep: Sweep) -> "Yardstick | None":
+        """None where the number of workers is not swept, or nothing to compare with."""
+        for index, quantity in enumerate(sweep.quantities):
+            if quantity.path == _WORKERS:
+                numbers = {point.values[index].number for point in sweep.points}
+                kinds = {one.kind for one in sweep.points[0].scenario.strategies}
+                if len(numbers) > 1 or "single" in kinds:
+                    return cls(index, quantity.group)
+        return None
+
+
+def scaling(
+    sweep: Sweep, yardstick: Yardstick, speeds: Sequence[Speed]
+) -> list[dict[str, Estimate]]:
+    """Speed-up and efficiency of each of `speeds`; nan where there is nothing to compare with.
+
+    Compared are points that differ in the number of workers, and what is zipped with it, only.
+    """
+    alone = {one.point: one for one in speeds if one.kind == "single"}
+    fewest: dict[tuple[object, ...], tuple[int, Speed]] = {}
+    for one in speeds:
+        workers = _workers(sweep, yardstick, one.point)
+        key = (one.strategy, *_elsewhere(sweep, yardstick, one.point))
+        if key not in fewest or workers < fewest[key][0]:
+            fewest[key] = (workers, one)
+    found = []
+    for one in speeds:
+        workers = _workers(sweep, yardstick, one.point)
+        least, slowest = fewest[one.strategy, *_elsewhere(sweep, yardstick, one.point)]
+        if one.point in alone:
+            least, slowest = 1, alone[one.point]
+        speedup = one.over(slowest, least)
+        taking_part = 1 if one.kind == "single" else workers
+        mean, low, high = (part / taking_part for part in speedup[:3])
+        efficiency = speedup._replace(mean=mean, low=low, high=high)
+        found.append({"speedup": speedup, "efficiency_fraction": efficiency})
+    return found
+
+
+def _workers(sweep: Sweep, yardstick: Yardstick, point: int) -> int:
+    number = sweep.points[point].values[yardstick.place].number
+    assert isinstance(number, int), "the scenario of the point was validated"
+    return number
+
+
+def _elsewhere(sweep: Sweep, yardstick: Yardstick, point: int) -> list[str]:
+    """The values of all quantities that do not change with the number of workers."""
+    pairs = zip(sweep.quantities, sweep.points[point].values, strict=True)
+    return [value.text for quantity, value in pairs if quantity.group != yardstick.group]

@@ -26,12 +26,10 @@ from varsim.study.shown import Shown
 # What a row is: a variable that comes to be, something done, a wait for the slowest replica, or
 # what is left of many equal things: further repetitions, further replicas.
 Doing: TypeAlias = Literal["start", "act", "wait", "again", "others"]
-
 # So often an action is shown time by time, so many moments at which replicas do the same; of more
 # than that the rest becomes one row.
 MOST_REPETITIONS: Final = 3
 MOST_MOMENTS: Final = 5
-
 Copies: TypeAlias = tuple[ValueSummary, ...]
 # Rounds of transfers, each with what was sent side by side.
 Rounds: TypeAlias = tuple[tuple[Sent, ...], ...]

@@ -1,4 +1,4 @@
-"""The search: cells in order of their price, few runs each, more where it is close.
+"""The search for the best cell, and for cells of a space that is too large to look at all of it.
 
 1. Each strategy's cells come in the order of what is known of the objective before a run: the
    price of the machines, say. A batch of them is run a few times each.
@@ -11,19 +11,40 @@
 
 Batches are of a fixed size, and what follows is decided when all runs of one are there: the
 same runs are made in any number of processes.
+
+A tree-structured Parzen estimator (Bergstra et al., 2011, in optuna) proposes a batch of points;
+all of them are run before it is told, so that it proposes the same whatever runs them. Targets
+are its constraints. Then the neighbours of the best cell of every strategy are looked at, one step
+along each axis, as long as that helps.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.scenario.plan import Question
-from varsim.scenario.sweep.space import Point
-from varsim.study.plan.cell import Cell, cell_of, distinct
-from varsim.study.plan.standing import Standing, is_exact, may_be_lower, standing
-from varsim.study.sweep.campaign import Runs
+from varsim.scenario.space import Number, Point
+from varsim.study.cells import (
+    Cell,
+    Standing,
+    cell_of,
+    distinct,
+    is_exact,
+    margin,
+    may_be_lower,
+    standing,
+)
+from varsim.study.runs import Runs
 from varsim.study.verdict import Rival, beside
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import Trial
+
 
 BATCH: Final = 16
 # The fresh runs of an answer, at least; more where its own were more.
@@ -216,3 +237,193 @@ def fresh(cell: Cell) -> Cell:
     seed = (cell.point.scenario.seed + 1) % 2**63
     scenario = cell.point.scenario.model_copy(update={"seed": seed})
     return cell_of(cell.number, Point(cell.point.values, scenario), cell.label)
+
+
+PROPOSED: Final = 16
+_STARTUP: Final = 64  # points at random before anything is concluded
+_MOST_CLIMBS: Final = 50
+# Of asking for points that the constraints of the space leave out, so often as for others.
+_PATIENCE: Final = 5
+# The index of a value on each axis, and the strategy's.
+Place: TypeAlias = tuple[int, ...]
+
+
+def chosen(
+    question: Question, runs: Runs, known: dict[int, Cell], too_large: list[Cell]
+) -> list[Cell]:
+    """About `question.trials` cells, all of them run a few times; `known` is told of each.
+
+    `too_large` is told of those that were proposed, but do not fit into memory: they are not run.
+    Raises OSError where optuna is not installed.
+    """
+    explorer = _Explorer(question, runs, known, too_large)
+    explorer.propose()
+    explorer.climb()
+    return [known[number] for number in sorted(known)]
+
+
+class _Explorer:
+    """What was tried so far, and what to try next."""
+
+    def __init__(
+        self, question: Question, runs: Runs, known: dict[int, Cell], too_large: list[Cell]
+    ) -> None:
+        self._question, self._runs, self._known = question, runs, known
+        self._too_large = too_large
+        self._tried: dict[Place, Standing | None] = {}  # None: the constraints leave it out
+        self._ordered = _ordered(question)
+
+    def propose(self) -> None:
+        """Try what TPE proposes, batch by batch."""
+        study = self._study()
+        asked, most = 0, self._question.trials
+        while self._count() < most and asked < _PATIENCE * most:
+            trials = [self._ask(study) for _ in range(PROPOSED)]
+            asked += len(trials)
+            self._try(place for _, place in trials)
+            for trial, place in trials:
+                self._tell(study, trial, self._tried[place])
+
+    def climb(self) -> None:
+        """Try the neighbours of every strategy's best cell, until none is better."""
+        seen: set[Place] = set()
+        for _ in range(_MOST_CLIMBS):
+            tops = {place for place in self._tops() if place not in seen}
+            if not tops:
+                return
+            seen |= tops
+            self._try(near for top in sorted(tops) for near in self._neighbours(top))
+
+    def _count(self) -> int:
+        return sum(one is not None for one in self._tried.values())
+
+    def _try(self, places: Iterable[Place]) -> None:
+        """Run the cells of these places that were not tried before."""
+        fresh = [place for place in dict.fromkeys(places) if place not in self._tried]
+        cells: list[tuple[Place, Cell]] = []
+        for place in fresh:
+            cell = self._cell(place)
+            self._tried[place] = None
+            if cell is not None:
+                self._known[cell.number] = cell
+                cells.append((place, cell))
+        count = self._question.first_replications
+        self._runs.make((cell.case, count) for _, cell in cells)
+        for place, cell in cells:
+            self._tried[place] = standing(self._question, cell, self._runs.of(cell.case))
+        top = min((one for one in self._tried.values() if one), key=_order, default=None)
+        if top is not None and top.feasible:
+            self._runs.best = (str(top.cell.number), top.objective.mean)
+
+    def _cell(self, place: Place) -> Cell | None:
+        *indexes, turn = place
+        point = self._question.at(indexes)
+        if point is None:
+            return None
+        number = 0
+        for index, size in zip(indexes, self._question.sizes, strict=True):
+            number = number * size + index
+        count = len(self._question.strategies)
+        cell = cell_of(number * count + turn, point, self._question.strategies[turn])
+        if not cell.fits:
+            self._too_large.append(cell)
+            return None
+        return cell
+
+    def _tops(self) -> list[Place]:
+        """The place of the best cell of each strategy; where none is feasible, the closest."""
+        tops: dict[int, tuple[tuple[float, ...], Place]] = {}
+        for place, one in self._tried.items():
+            if one is None:
+                continue
+            rank = (*_order(one), *map(float, place))
+            if place[-1] not in tops or rank < tops[place[-1]][0]:
+                tops[place[-1]] = (rank, place)
+        return [place for _, place in tops.values()]
+
+    def _neighbours(self, place: Place) -> list[Place]:
+        """A step to either side on an axis of numbers; all other values of any other axis."""
+        found = []
+        for axis, size in enumerate(self._question.sizes):
+            here = place[axis]
+            steps = (here - 1, here + 1) if self._ordered[axis] else range(size)
+            found += [
+                (*place[:axis], index, *place[axis + 1 :])
+                for index in steps
+                if 0 <= index < size and index != here
+            ]
+        return found
+
+    def _study(self) -> "Study":
+        try:
+            import optuna
+        except ImportError:
+            raise OSError(
+                f"{self._question.combinations:,} combinations are too many to look at all of "
+                "them; install optuna, which chooses some: pip install 'varsim[plan]'"
+            ) from None
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        sampler = optuna.samplers.TPESampler(
+            seed=self._question.base.seed % 2**32,
+            n_startup_trials=min(_STARTUP, self._question.trials // 4),
+            multivariate=True,
+        )
+        return optuna.create_study(sampler=sampler)
+
+    def _ask(self, study: "Study") -> "tuple[Trial, Place]":
+        from optuna.distributions import (
+            BaseDistribution,
+            CategoricalDistribution,
+            IntDistribution,
+        )
+
+        fixed: dict[str, BaseDistribution] = {}
+        for axis, size in enumerate(self._question.sizes):
+            fixed[str(axis)] = (
+                IntDistribution(0, size - 1)
+                if self._ordered[axis]
+                else CategoricalDistribution(tuple(range(size)))
+            )
+        fixed["strategy"] = CategoricalDistribution(tuple(range(len(self._question.strategies))))
+        with _silently():
+            trial = study.ask(fixed)
+        return trial, tuple(int(trial.params[name]) for name in fixed)
+
+    def _tell(self, study: "Study", trial: "Trial", one: Standing | None) -> None:
+        """What came of a trial: how far it is from every target, and the objective."""
+        lost = one is None or bool(one.failure) or math.isnan(one.objective.mean)
+        with _silently():
+            trial.set_constraint("space", 1.0 if lost else 0.0)
+            for judgement in () if one is None else one.judgements:
+                gap = -margin(judgement)
+                trial.set_constraint(judgement.target, 1.0 if math.isnan(gap) else gap)
+            study.tell(trial, 0.0 if one is None or lost else one.objective.mean)
+
+
+def _order(one: Standing) -> tuple[float, float, float]:
+    """The best first: feasible by objective, then the others by how far they are off."""
+    if one.feasible:
+        return 0.0, one.objective.mean, -one.speed.mean
+    return 1.0, one.shortfall, math.inf if one.failure else one.objective.mean
+
+
+def _ordered(question: Question) -> list[bool]:
+    """Of each axis, whether its values are numbers that rise or fall."""
+    found = []
+    for group in range(len(question.sizes)):
+        index = next(i for i, one in enumerate(question.quantities) if one.group == group)
+        found.append(_monotone(question.numbers[index]))
+    return found
+
+
+def _monotone(values: Sequence[Number]) -> bool:
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    return len(numbers) == len(values) and numbers in (sorted(numbers), sorted(numbers)[::-1])
+
+
+@contextmanager
+def _silently() -> Iterator[None]:
+    """What optuna says of its own features is nothing to a planner."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,20 +1,36 @@
-"""What is measured of one finished run: every metric, from the rows of its trace."""
+"""Every metric: what it means, and how it is measured of one run, from the rows of its trace."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.record.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
-from varsim.study.gradients import Gradients, Window
-from varsim.study.statistics import latest, spread
+from varsim.cluster.description.cluster import Stop
+from varsim.cluster.description.recovery import in_run
+from varsim.cluster.record.trace import (
+    GradientRow,
+    LinkRow,
+    Outcome,
+    Phase,
+    Span,
+    Trace,
+)
+from varsim.scenario.training import Scenario
+from varsim.study.gradients import NANOSECONDS, Gradients, Window, updates_per_round
+from varsim.study.lives import INTERVAL, KEPT, PARTS, TO_TARGET
+from varsim.study.simulation import Run, run_one
+from varsim.study.verdict import latest, spread
+from varsim.study.why.levers import LEVERS, alone, times_only, without
+
+if TYPE_CHECKING:
+    pass
+
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
 OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
-NANOSECONDS = 1e9
 # Losses are compared at these shares of the time that every run of the result lasted.
 COMMON_TIMES = {"loss_at_25": 0.25, "loss_at_50": 0.5, "loss_at_75": 0.75, "loss_at_100": 1.0}
 
@@ -372,3 +388,120 @@ def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, 
         "divergence_mean": math.fsum(apart) / len(apart) if apart else math.nan,
         "divergence_max": max(apart, default=math.nan),
     }
+
+
+_OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
+SPEED: Final = "examples_per_s"
+OF_LIVES: Final[dict[str, Metric]] = {
+    **{name: Metric("fraction", f"{_OF_ALL} {about}") for name, (_, about) in PARTS.items()},
+    "availability": Metric("fraction", f"{_OF_ALL} in which the job was not down"),
+    KEPT: Metric(
+        "1/s", "examples in updates that were kept, per second of the whole life of the job"
+    ),
+    "failures_per_day": Metric("1/d", "failures that met the job"),
+    "interruptions": Metric("", "how often the job had to restart"),
+    "cost_per_interruption": Metric("s", "time lost and down for each of them"),
+    "steps_discarded": Metric("updates", "updates that were thrown away, and made again"),
+    "spares_used": Metric("", "how often a spare host took over"),
+    TO_TARGET: Metric(
+        "s", "when in the life of the job the update that reaches the target loss is first made"
+    ),
+}
+INTERVALS: Final[dict[str, Metric]] = {
+    INTERVAL: Metric(
+        "s",
+        "the interval between checkpoints that every: optimal chose: of work, where a horizon is "
+        "followed, else of time; empty where every is a time",
+    ),
+}
+# In other words: what is told of jobs that are undisturbed as they are simulated, and what where
+# failures strike inside the run, and undo what was done.
+_UNDISTURBED: Final = {
+    "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
+}
+_INTERRUPTED: Final = {
+    "updates": "updates that were kept: how often global_step rose, except for those undone",
+    "gradients_applied": "gradients applied to every variable, and not undone",
+    "gradients_dropped": "gradients of which nothing is left: too stale, given up, lost with their "
+    "worker, or undone",
+    "wasted_compute": "compute time of dropped, lost and undone gradients, and of the dropped "
+    "share of partly applied ones, of all compute time",
+    "updates_to_target": "updates that the model was made of by then",
+    "interruptions": "how often workers had to restart",
+    "cost_per_interruption": "time of workers, all together, lost and down for each of them",
+}
+
+
+def metrics(scenario: Scenario) -> dict[str, Metric]:
+    """METRICS, and OF_LIVES where hosts fail at random, in words that are right there."""
+    if scenario.failures is None:
+        return METRICS
+    known = METRICS | OF_LIVES
+    said = _INTERRUPTED if in_run(scenario.failures) else _UNDISTURBED
+    return known | {name: Metric(known[name].unit, about) for name, about in said.items()}
+
+
+def throughput(scenario: Scenario) -> str:
+    """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
+    return SPEED if scenario.failures is None else KEPT
+
+
+def bounded(target: str, scenario: Scenario) -> str:
+    """The metric that a target bounds."""
+    return throughput(scenario) if target == "throughput" else target
+
+
+COSTS: Final = {
+    "cost_per_hour": Metric("/h", "price of the machines, and of what they send, in an hour"),
+    "cost_per_million_examples": Metric("", "price of a million examples in applied gradients"),
+    "cost_to_target": Metric("", "price of the time to the target loss"),
+}
+# Of collectives what a round sends is counted in the third one: by then syncs that are sent ahead,
+# or applied late, come as regularly as all later ones.
+_COUNTED: Final = (2, 3)
+_VARIANCE: Final = next(lever for lever in LEVERS if lever.key == "variance")
+_CARRYING: Final = [int(Phase.READ), int(Phase.WRITE)]
+
+
+def sent_per_second(
+    scenario: Scenario,
+    trace: Trace,
+    window: Window,
+    spent: NDArray[np.int64],
+    spent_in_window: NDArray[np.int64],
+) -> float:
+    """Bytes from machine to machine in a second of the window in which rates are measured.
+
+    Where all workers meet, every round sends as much, before its updates or after: a run that ends
+    with a round's last update has not sent what follows it. So the bytes of a round are spread over
+    its updates. Else the bytes of a run are those of its reads and writes, and the window has the
+    share of the time that these take (`spent`, see `worker_time`) which lies in it.
+    """
+    (index,) = (i for i, one in enumerate(scenario.strategies) if one.label == trace.strategy)
+    strategy = scenario.strategies[index]
+    disturbed = scenario.events or in_run(scenario.failures) or trace.standstill is not None
+    if window.length <= 0 or math.isnan(trace.sent):
+        return trace.sent * 0.0
+    if strategy.sends.to in ("workers", "sums", "copies") and len(trace.steps) and not disturbed:
+        updates = int(window.holds(trace.steps).sum())
+        whole = strategy.round.of == "step" and trace.end == trace.steps[-1]
+        each = trace.sent / len(trace.steps) if whole else _sent_per_update(scenario, index)
+        return each * updates * NANOSECONDS / window.length
+    carrying = int(spent[:, _CARRYING].sum())
+    share = int(spent_in_window[:, _CARRYING].sum()) / carrying if carrying else 1.0
+    lasted = window.length if carrying else trace.end
+    return trace.sent * share * NANOSECONDS / lasted
+
+
+@lru_cache(maxsize=256)
+def _sent_per_update(scenario: Scenario, index: int) -> float:
+    """Bytes from machine to machine for each update, in a round of steady compute times."""
+    only = without(alone(scenario, index), [_VARIANCE])
+    strategy = only.strategies[0]
+    each = updates_per_round(strategy, only.cluster_of(strategy))
+    changes = {"failures": None, "targets": type(only.targets)()}
+    first, last = (
+        run_one(Run(times_only(only.model_copy(update={**changes, "stop": stop})), 0, 0)).sent
+        for stop in (Stop(global_steps=each * often, equal_examples=False) for often in _COUNTED)
+    )
+    return (last - first) / (each * (_COUNTED[1] - _COUNTED[0]))

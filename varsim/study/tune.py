@@ -20,15 +20,14 @@ from functools import cached_property
 from typing import ClassVar, Final, NamedTuple
 
 from varsim.cluster.description.cluster import Stop
-from varsim.scenario.sweep.space import Point, Value
+from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.plan.cell import Cell, cell_of
-from varsim.study.plan.search import FRESH, fresh
-from varsim.study.statistics import Estimate, interval
-from varsim.study.sweep.campaign import Runs
-from varsim.study.sweep.case import Finished
-from varsim.study.verdict import CLOSE, Ranking, lead_of, ranked, verdict
+from varsim.study.case import Finished
+from varsim.study.cells import Cell, cell_of
+from varsim.study.runs import Runs
+from varsim.study.search import FRESH, fresh
+from varsim.study.verdict import CLOSE, Estimate, Ranking, interval, lead_of, ranked, verdict
 from varsim.values.optimizer import Optimizer
 
 BETTER, WORSE = "better", "worse"

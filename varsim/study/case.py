@@ -12,17 +12,15 @@ from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
 from varsim.scenario.provenance import trace_sha256
-from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.space import Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.use import without_unused
 from varsim.strategies import Strategy, meant
-from varsim.study import measure as measuring
-from varsim.study import rounds
-from varsim.study.amount import hopeless
-from varsim.study.cost import sent_per_second
-from varsim.study.goodput import of_life
-from varsim.study.gradients import Gradients
-from varsim.study.saving import interval_chosen
+from varsim.study import metrics as measuring
+from varsim.study.beginning import hopeless
+from varsim.study.gradients import Gradients, micro_batches, warm_up, window
+from varsim.study.lives import interval_chosen, of_life
+from varsim.study.metrics import sent_per_second
 from varsim.study.simulation import Run, run_one
 from varsim.version import ENGINE_VERSION
 
@@ -108,15 +106,15 @@ def run_tasks(
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """Every metric of a run but those that compare it with others, INTERVAL, SENT and COMPUTED."""
-    window = rounds.window(scenario, trace)
+    span = window(scenario, trace)
     split = spent = measuring.worker_time(trace)
-    if window != (0, trace.end):
-        split = measuring.worker_time(trace, window)
+    if span != (0, trace.end):
+        split = measuring.worker_time(trace, span)
     gradients = Gradients.of(trace)
-    values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
-    number = rounds.micro_batches(scenario, trace.strategy)
-    computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
-    more = {SENT: sent_per_second(scenario, trace, window, spent, split), COMPUTED: computed}
+    values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, span)
+    number = micro_batches(scenario, trace.strategy)
+    computed = measuring.computed_per_worker(trace, gradients, warm_up(scenario), number)
+    more = {SENT: sent_per_second(scenario, trace, span, spent, split), COMPUTED: computed}
     values |= of_life(scenario, trace, gradients, values) | interval_chosen(scenario, trace)
     return values | more
 

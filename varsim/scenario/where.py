@@ -17,7 +17,6 @@ from varsim import units
 
 # Says what a path is at a point: a number in SI. Raises ValueError where it is none.
 Lookup: TypeAlias = Callable[[str], float]
-
 _EXAMPLE: Final = "write a comparison such as 'cluster.parameter_servers <= cluster.workers'"
 _LONGEST: Final = 400
 _UNITS: Final = sorted(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Self
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from varsim.study.sweep.case import Finished
+    from varsim.study.case import Finished
+
 
 STORE: Final = "runs.jsonl"
 _MARK: Final = b'{"key": "'  # so each line begins
@@ -131,7 +132,7 @@ def _line(run: "Finished") -> bytes:
 
 def _read(line: bytes) -> "Finished | None":
     """The run of a line; None where it is not as it was written."""
-    from varsim.study.sweep.case import Finished
+    from varsim.study.case import Finished
 
     said, _, check = line.rpartition(_CHECK)
     if check != str(crc32(_VERSION + said)).encode() + b"}":

@@ -23,20 +23,22 @@ from varsim.scenario.document import (
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
 from varsim.scenario.loading import Context, modelled, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
-from varsim.scenario.sweep.constraint import Constraint, ConstraintError, parse
-from varsim.scenario.sweep.points import Axis, dimension_at, points_of
-from varsim.scenario.sweep.space import (
+from varsim.scenario.space import (
     MOST_REPLICATIONS,
     PRECISION,
+    Axis,
     Quantity,
     SpaceError,
     Sweep,
+    dimension_at,
     dimension_of,
+    points_of,
     text_of,
     value_of,
     values_of,
 )
 from varsim.scenario.training import Scenario
+from varsim.scenario.where import Constraint, ConstraintError, parse
 from varsim.scenario.writing import block, flow
 from varsim.values.measured_times import read_step_times
 from varsim.values.schema import Model

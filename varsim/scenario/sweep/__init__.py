@@ -1,1 +1,0 @@
-"""Sweeps: which points of which quantities, read and checked."""

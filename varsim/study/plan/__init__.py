@@ -1,1 +1,0 @@
-"""The inverse question: the least that a cluster may cost, or be, and still reach its targets."""

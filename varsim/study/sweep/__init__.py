@@ -1,1 +1,0 @@
-"""Many scenarios from one: run until they are known well enough, and kept."""
