@@ -38,7 +38,7 @@ MOST = {
     "commands": 2,
     "explain": 1,
     "files": 4,
-    "load": 3,
+    "load": 1,
     "oracle": 1,
     "plan": 9,
     "plots": 8,

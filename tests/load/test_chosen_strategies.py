@@ -121,3 +121,17 @@ def test_one_that_is_not_there_is_told_alike_by_every_command(
     assert done.exit_code == 2
     assert done.stderr.startswith("lives.yaml: error: no strategy 'gossip' in this scenario; ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_name_goes_before_a_kind() -> None:
+    named = "{kind: none, name: on_read}"
+    text = TEXT.replace("{kind: none}", named).replace("read_every: 2", "read_every: 2, name: r")
+    text = text.replace("events:\n  - {at: 1 s, stop: chief}\n", "")
+
+    def chosen(*names: str) -> list[str]:
+        found = load_text(text, strategies=names)
+        assert isinstance(found, Scenario)
+        return [one.kind for one in found.strategies]
+
+    assert chosen("on_read") == ["none"]
+    assert chosen("on_read", "on_write") == ["none", "on_write"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.scenario_text import VALID, problems
+from tests.scenario_text import VALID
 from tests.seams import dump_scenario, file_schema, load_text
 from varsim import ScenarioError, load_scenario
 
@@ -83,57 +83,6 @@ def test_the_last_set_of_a_key_wins() -> None:
 def test_a_set_mends_a_broken_value() -> None:
     text = VALID.replace("workers: 8", "workers: eight")
     assert load_text(text, sets=["cluster.workers=8"]) == load_text(VALID)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("cluster.workers=x", "cluster.workers must be a whole number above 0, not 'x'"),
-        ("targets.loss=-1", "targets.loss must be a number of at least 0, not '-1'"),
-        ("stop.loss=-0.1", "stop.loss must be a number of at least 0, not '-0.1'"),
-        ("clutser.workers=3", "unknown key 'clutser'; did you mean 'cluster'?"),
-        ("cluster.wrokers=3", "cluster: unknown key 'wrokers'; did you mean 'workers'?"),
-        ("a.b.c=3", "unknown key 'a' (possible: name, "),
-        ("cluster.workers", "write --set key.path=value"),
-        ("=3", "write --set key.path=value"),
-        ("cluster.workers=", "there is no value after '='"),
-        ("cluster.workers=''", "cluster.workers must be a whole number above 0, not ''"),
-        ("cluster..workers=3", "'cluster..workers' is not a path"),
-        (".".join("a" * 40) + "=3", "'a.a.a"),
-        ("strategies[9].read_every=5", "strategies has no entry 9; entries: 0 to 3"),
-        ("cluster.slow_workers[1].rank=5", "cluster.slow_workers has no entry 1; entries: 0"),
-        ("strategies.kind=none", "strategies is a list: write strategies.0.kind"),
-        ("strategies[-1]=3", "strategies is a list: write strategies.0"),
-        ("cluster.workers.x=3", "cluster.workers is '8': there is no 'x' in it"),
-        ("seed.name=3", "seed is '7': there is no 'name' in it"),
-        (
-            "strategies.1.read_every=0",
-            "strategies[1].read_every must be a whole number above 0, not '0'",
-        ),
-        ("stop.time=3 sec", "stop.time: unknown unit 'sec': write s"),
-        ("cluster.compute={kind: constant", "this '{' is never closed"),
-        ("seed=&x 3", "anchors are not allowed"),
-        ("seed=.inf", "infinity and nan are not possible"),
-        ("cluster.slow_workers.0.rank=8", "rank 8 does not exist"),
-        ("name=a\0b", "control character U+0000"),
-    ],
-)
-def test_a_set_that_cannot_be_made_is_explained(change: str, message: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        load_text(VALID, sets=[change])
-    (fault,) = caught.value.problems
-    assert fault.message.startswith(message)
-    shown = change.replace("\0", "\\x00")
-    assert str(caught.value) == f"--set {shown}: error: {fault.message}"
-
-
-def test_a_set_into_a_preset_says_how_to_write_it() -> None:
-    text = VALID.replace("{kind: shifted_exponential, minimum: 100 ms, mean: 120 ms}", "x")
-    text = text.replace("compute: x", "device: a100_sxm_80gb")
-    ((_, _, message),) = problems(text, "cluster.device.efficiency=0.5")
-    assert message == (
-        "cluster.device is 'a100_sxm_80gb': write --set 'cluster.device={efficiency: ...}'"
-    )
 
 
 def test_problems_of_the_file_come_before_those_of_the_sets() -> None:

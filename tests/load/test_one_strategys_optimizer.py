@@ -3,9 +3,7 @@
 import json
 from typing import Any
 
-import pytest
-
-from tests.scenario_text import VALID, problems
+from tests.scenario_text import VALID
 from tests.seams import Run, Trace, dump_scenario, load_text, run_one, sweep_of_text
 from varsim import Scenario, load
 
@@ -19,11 +17,6 @@ EACH = "".join(
     if line.startswith("  - {kind")
     else line
     for line in SHORT.splitlines(keepends=True)
-)
-TIMED = (
-    SHORT.replace(SHARED, "")
-    .replace("digits, model: softmax", "timing")
-    .replace("targets: {loss: 1e-05}\n", "")
 )
 
 
@@ -114,34 +107,3 @@ class TestChanges:
             point.scenario.workload_of(point.scenario.strategies[1]).optimizer
             for point in sweep.points
         ] == [sgd(0.1)] * 2
-
-
-CASES = {
-    "nobody's": (
-        EACH,
-        "workload.optimizer has no effect: every strategy has an optimizer of its own; leave one "
-        "of them out",
-    ),
-    "of times only": (
-        TIMED.replace("{kind: on_read,", "{kind: on_read, optimizer: {kind: adam},"),
-        "strategies[1].optimizer has no effect: problem timing has no values",
-    ),
-    "missing in one": (
-        EACH.replace(SHARED, "").replace(
-            "read_every: 10, optimizer: {kind: sgd, learning_rate: 0.2}", "read_every: 10"
-        ),
-        "optimizer of 'on_read' is missing (for example {kind: sgd, learning_rate: 0.1})",
-    ),
-    "missing": (
-        SHORT.replace(SHARED, ""),
-        "workload.optimizer is missing (for example {kind: sgd, learning_rate: 0.1})",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), CASES.values(), ids=CASES.keys())
-def test_one_line_says_what_is_wrong(text: str, message: str) -> None:
-    ((line, column, said),) = problems(text)
-    assert said == message
-    at = "optimizer" if "no effect" in said else "on_read" if "on_read" in said else "workload"
-    assert text.splitlines()[line - 1][column - 1 :].startswith(at)
