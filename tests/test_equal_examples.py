@@ -6,7 +6,7 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result
-from tests.reports import noted
+from tests.reports import checked, noted
 from tests.seams import Number, dump_scenario, sweep_of_text
 from varsim import Result, Scenario, load, simulate
 
@@ -98,6 +98,7 @@ def test_a_run_that_is_the_same_is_one_case() -> None:
     assert len({case(made, "on_write") for made in (three, two, alone)}) == 1
     examples = comparing(NONE, examples=240)
     assert len({case(made, "none") for made in (three, two, examples)}) == 1
+    assert checked(two).report.headline[0].values["gradients"] == "120"
 
 
 class TestHowMuchWork:
