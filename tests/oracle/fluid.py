@@ -15,7 +15,6 @@ from itertools import accumulate
 from typing import Final
 
 from tests.oracle.agenda import NEVER, Agenda, DoubtfulError
-from tests.oracle.known import KNOWN
 from tests.oracle.links import Wires
 from tests.oracle.setting import Setting
 
@@ -139,8 +138,6 @@ class Fair(Wires):
         self._started = 0
         # Ports between which everything is cut evenly are as good as one.
         self._many = len(self.loads) > 1 and setting.placement != "partitioned"
-        if "partly equal shards" in KNOWN and 1 < len(self._columns()) < len(self.loads):
-            raise DoubtfulError
 
     def read(self, rank: int, there: Callable[[int], None]) -> None:
         """From every server a flow; the last to end counts."""
@@ -194,18 +191,6 @@ class Fair(Wires):
             marks = list(accumulate(size for _, size in load))
             variables = [variable for variable, _ in load]
             self._start(self._pushes, server, rank, marks, partial(reached, variables))
-
-    def _columns(self) -> set[frozenset[tuple[int, Fraction]]]:
-        """What lies on a server, by variable; equal ones once."""
-        return {
-            frozenset(
-                (variable, size)
-                for variable, parts in enumerate(self.parts)
-                for where, size in parts
-                if where == server
-            )
-            for server in self.loads
-        }
 
     def due(self) -> int:
         """See Flows."""

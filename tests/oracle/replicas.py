@@ -20,10 +20,9 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
-from tests.oracle.agenda import NEVER, Agenda, DoubtfulError
+from tests.oracle.agenda import NEVER, Agenda
 from tests.oracle.fluid import Fair
 from tests.oracle.history import Doing, Fate, History, Measured, Put, Taken
-from tests.oracle.known import KNOWN
 from tests.oracle.links import FirstCome, Wires, nearest
 from tests.oracle.setting import Setting, Slow, Tokens
 from tests.oracle.updating import Handling, Updates
@@ -132,8 +131,6 @@ class Replicas(ABC):
             self.read(worker)
         limit = None if limits.time is None else round(limits.time * 1e9)
         self.ended_by = agenda.run(self.wires.flows, limit) or self.ended_by
-        if "void timers" in KNOWN and self.setting.fair and self.ended_by == "deadlock":
-            raise DoubtfulError
         end = agenda.now
         for gradient in self.open:
             if gradient.computed <= end:
@@ -225,8 +222,6 @@ class Replicas(ABC):
         whole = gradient.applied == self.variables
         outcome = "applied" if whole else "partly" if gradient.applied else "dropped"
         examples = self.setting.batch_size * Fraction(gradient.applied, self.variables)
-        if "examples in floats" in KNOWN:
-            examples = Fraction(float(self.examples) + float(examples)) - self.examples
         self.examples += examples
         self.fates.append(self.fate(gradient, self.agenda.now, len(self.steps), outcome))
         del self.open[gradient]
@@ -268,8 +263,7 @@ class Replicas(ABC):
     def life(self, worker: Worker, end: int) -> Iterator[Doing]:
         """All that a worker did until the end, which may find it at something."""
         if worker.since < end:
-            ahead = worker.doing == "read" and "cut reads" not in KNOWN
-            worker.end(worker.doing, end, worker.iteration + ahead)
+            worker.end(worker.doing, end, worker.iteration + (worker.doing == "read"))
         for doing in worker.done:
             cut = doing._replace(end=min(doing.end, end))
             if cut.start < cut.end:
@@ -348,7 +342,6 @@ class Synchronous(Replicas):
         self.copies = max(tokens.required, total)
         self.tokens: deque[int] = deque()
         self.waiting: deque[Worker] = deque()
-        self.releasing = False
         self.local_steps = [0] * self.variables  # of the accumulators
         self.inside: list[list[Gradient]] = [[] for _ in range(self.variables)]
         self.served = [False] * self.variables  # the takes of this round
@@ -387,8 +380,6 @@ class Synchronous(Replicas):
         if self.tokens:
             self.go_on(worker, self.tokens.popleft())
         else:
-            if "overtaken" in KNOWN and self.waiting and self.releasing:
-                raise DoubtfulError
             worker.doing = "token"
             self.waiting.append(worker)
 
@@ -403,12 +394,10 @@ class Synchronous(Replicas):
                 (self.waiting.popleft(), self.tokens.popleft())
                 for _ in range(min(len(self.waiting), len(self.tokens)))
             ]
-            self.releasing = True
             self.agenda.at(self.agenda.now, partial(self.release, lucky))
 
     def release(self, lucky: list[tuple[Worker, int]]) -> None:
         """Those who got a token go on."""
-        self.releasing = False
         for worker, step in lucky:
             worker.end("token", self.agenda.now, worker.iteration)
             self.go_on(worker, step)
