@@ -8,6 +8,8 @@ the next. A file of `ROOMS` is drawn with a weight of its lines, then one of its
 a comparison, a + or -, a constant (plus 1), a `not`, an `and` or `or`, a statement (dropped). A
 mutant is killed by a test that fails, and by one that takes three times the CPU time of the
 package as it is. Docstrings, annotations, assertions and what is raised are left alone.
+
+Where tests are many, `bench/forks.py` shows a mutant to those alone that run its line.
 """
 
 import argparse
@@ -20,7 +22,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -37,10 +41,11 @@ _DROPPED: Final = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return, ast.Continue
 
 
 class Mutant(NamedTuple):
-    """A file of the package with one change: its text, the line, and the change in words."""
+    """A file of the package with one change: its text, the lines, and the change in words."""
 
     file: str
     line: int
+    last: int
     change: str
     text: str
 
@@ -67,10 +72,10 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
             after = ast.unparse(node.operand)
         if isinstance(node, ast.expr) or after != before:
             changed = _put(lines, node, after if isinstance(node, ast.stmt) else f"({after})")
-            yield Mutant(file, node.lineno, f"{before} -> {after}", changed)
+            yield Mutant(file, *_span(node), f"{before} -> {after}", changed)
         vars(node).update(kept)
         if isinstance(node, ast.stmt):
-            yield Mutant(file, node.lineno, f"{before} -> pass", _put(lines, node, "pass"))
+            yield Mutant(file, *_span(node), f"{before} -> pass", _put(lines, node, "pass"))
 
 
 def _places(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
@@ -106,6 +111,10 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
+def _span(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.end_lineno or node.lineno
+
+
 def _put(lines: Sequence[str], node: ast.expr | ast.stmt, text: str) -> str:
     """The file with one node written anew; columns of syntax trees count bytes."""
     assert node.end_lineno is not None
@@ -132,22 +141,12 @@ def drawn(seed: int, number: int, only: Sequence[str] = ()) -> list[Mutant]:
     return [*found]
 
 
-def tried(tests: str, home: Path, limit: float) -> tuple[str, float]:
+def tried(tests: Sequence[str], home: Path, limit: float) -> tuple[str, float]:
     """What a run of pytest says ("" if all pass), and the CPU time it took (s), at most `limit`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     most = (math.ceil(limit),) * 2
     done = subprocess.run(
-        [
-            sys.executable,
-            "-B",
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            *tests.split(),
-        ],
+        [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
         cwd=home,
         env={**os.environ, "PYTHONPATH": str(home), "XDG_CACHE_HOME": str(home / "cache")},
         capture_output=True,
@@ -170,38 +169,70 @@ def interval(killed: int, of: int) -> tuple[float, float]:
     return 100 * (centre - half), 100 * (centre + half)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tests", nargs="+")
+def shown(tests: Sequence[str], chosen: Sequence[Mutant]) -> Iterator[str]:
+    """What the runs of pytest say of each mutant in turn ("" if all pass), in a copy of it all."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = copied(Path(folder))
+        limits = {}
+        for one in tests:
+            said, took = tried(one.split(), home, 3600)
+            assert not said, f"{one} fails without any mutant: {said}"
+            limits[one] = 3 * took + 10
+            print(f"{took:.0f} s of CPU: {one}", flush=True)
+        for mutant in chosen:
+            with written(mutant, home):
+                runs = (tried(one.split(), home, limits[one])[0] for one in tests)
+                said = next(filter(None, runs), "")
+            yield said
+
+
+def copied(home: Path) -> Path:
+    """The repository's files, to be changed at will."""
+    for part in PARTS.split():
+        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+        copy(ROOT / part, home / part)
+    return home
+
+
+@contextmanager
+def written(mutant: Mutant, home: Path) -> Iterator[None]:
+    """The mutant in place of its file, for as long as it is looked at."""
+    place = home / mutant.file
+    kept, text = place.stat(), place.read_bytes()
+    place.write_text(mutant.text, encoding="utf-8")
+    try:
+        yield
+    finally:
+        place.write_bytes(text)
+        os.utime(place, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What says which mutants are drawn."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--number", type=int, default=60)
     parser.add_argument("--only", action="append", default=[], metavar="FILE")
-    told = parser.parse_args()
-    chosen = drawn(told.seed, told.number, told.only)
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        for part in PARTS.split():
-            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, home / part)
-        limits = {}
-        for tests in told.tests:
-            said, took = tried(tests, home, 3600)
-            assert not said, f"{tests} fails without any mutant: {said}"
-            limits[tests] = 3 * took + 10
-            print(f"{took:.0f} s of CPU: {tests}", flush=True)
-        killed = 0
-        for index, mutant in enumerate(chosen, start=1):
-            kept = (home / mutant.file).read_text(encoding="utf-8")
-            (home / mutant.file).write_text(mutant.text, encoding="utf-8")
-            said = next(filter(None, (tried(one, home, limits[one])[0] for one in told.tests)), "")
-            (home / mutant.file).write_text(kept, encoding="utf-8")
-            killed += bool(said)
-            place = f"{mutant.file}:{mutant.line}: {mutant.change}"
-            print(f"{index} {'killed' if said else 'SURVIVED'} {place} [{said}]", flush=True)
-    low, high = interval(killed, len(chosen))
-    share = f"{100 * killed / len(chosen):.0f} % (95 % confidence: {low:.0f} to {high:.0f} %)"
-    print(f"{killed} of {len(chosen)} killed: {share}")
+    return parser
+
+
+def tell(chosen: Sequence[Mutant], told: Iterator[str]) -> None:
+    """Prints of each mutant whether it is killed, and of each room how many are."""
+    killed: dict[str, list[bool]] = defaultdict(list)
+    for mutant, said in zip(chosen, told, strict=True):
+        for room in (mutant.file.split("/")[1], "all"):
+            killed[room].append(bool(said))
+        place = f"{mutant.file}:{mutant.line}: {mutant.change}"
+        print(f"{'killed' if said else 'SURVIVED'} {place} [{said}]", flush=True)
+    for room, ones in sorted(killed.items()):
+        low, high = interval(sum(ones), len(ones))
+        share = f"{100 * sum(ones) / len(ones):.0f} % (95 % confidence: {low:.0f} to {high:.0f} %)"
+        print(f"{room}: {sum(ones)} of {len(ones)} killed: {share}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = arguments()
+    parser.add_argument("tests", nargs="+")
+    given = parser.parse_args()
+    sample = drawn(given.seed, given.number, given.only)
+    tell(sample, shown(given.tests, sample))

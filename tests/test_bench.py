@@ -3,7 +3,9 @@
 import pytest
 
 from bench.cases import SETTINGS, leaner, one, scenario, textbook
+from bench.forks import changed_by, living
 from bench.measuring import Row, Spread, Turns
+from bench.mutants import ROOT, mutants
 from bench.table import PLACE, kept, line
 
 
@@ -64,3 +66,16 @@ def test_they_end_when_a_run_does(kind: str) -> None:
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_every_full_run_has_a_scenario(kind: str) -> None:
     assert scenario(kind, 64, 10, "softmax").strategies[0].kind == kind
+
+
+def test_a_mutant_is_put_into_the_functions_that_are_there() -> None:
+    """But not where it changes what is imported: a constant, the default of an argument."""
+    file = "varsim/units.py"
+    live = living()
+    made = [*mutants(file, (ROOT / file).read_text(encoding="utf-8"))]
+    inside = [mutant for mutant in made if changed_by(mutant, live)]
+    assert {mutant.change for mutant in made} > {mutant.change for mutant in inside}
+    for mutant in inside:
+        for function, code in changed_by(mutant, live).items():
+            assert function.__code__.co_name == code.co_name
+            assert function.__code__ != code

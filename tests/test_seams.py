@@ -1,6 +1,7 @@
 """How many tests name what is inside of varsim: fewer and fewer, so that it can be rebuilt.
 
-`python -m tests.test_seams` prints the files of each folder that do, and counts their cases.
+`python -m tests.test_seams` prints the files of each folder that do, and counts their cases;
+`python -m tests.test_seams outside` the files that do not.
 """
 
 import ast
@@ -183,6 +184,10 @@ def test_what_names_internals(text: str, named: list[str], tmp_path: Path) -> No
 
 
 if __name__ == "__main__":
+    if "outside" in sys.argv:
+        outside = (path for path in TESTS.rglob("test_*.py") if not names_internals(path))
+        print("\n".join(sorted(str(path.relative_to(TESTS.parent)) for path in outside)))
+        sys.exit()
     counted = cases()
     for folder, files in sorted(insiders().items()):
         print(f'    "{folder}": {files},')
