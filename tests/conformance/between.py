@@ -18,6 +18,7 @@ from tests.seams import GradientRow, Phase, Trace
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.description.failures import ProcessEvent
+from varsim.cluster.failures.deaths import Deaths
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.strategies import Strategy
@@ -128,8 +129,9 @@ class Replay:
             seed=0,
             replication=0,
             workers=strategy.workers(cluster),
-            events=events,
         )
+        if events:
+            Deaths(self.job, events)
         task = self.job.task
         assert isinstance(task, RecordedTask)
         self.task = task

@@ -187,7 +187,7 @@ class ScriptedJob(Job):
         return {found["worker"].rank: found[name] for found in processes if name in found}
 
     def _locals(self) -> list[dict[str, Any]]:
-        parts = [part for parts in self.failures._processes.values() for part in parts]
+        parts = [part for parts in self.processes.of.values() for part in parts]
         return [inspect.getgeneratorlocals(part.process.activity) for part in parts]
 
 

@@ -14,6 +14,7 @@ from tests.conformance.accumulating import error_name
 from tests.conformance.records import Case, Record, assert_close, has_counterpart
 from tests.conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster, optimizer, script
 from tests.seams import GradientRow
+from varsim.cluster.failures.deaths import Deaths
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.servers.server import ParameterServer
 from varsim.strategies import Strategy
@@ -73,7 +74,7 @@ class Training:
         self._trained = [self._variables[index] for index in job.trained]
         self._synchronous = isinstance(strategy, SyncReplicas)
         strategy.check(job.cluster)
-        job.allow_breaking_off()
+        self._deaths = Deaths(job)
         strategy.start(job)
         # What they share; the processes may be gone when it is looked at.
         self._server: ParameterServer = job.local("server")
@@ -137,13 +138,13 @@ class Training:
         return seen
 
     def _end_or_restart(self, what: str, rank: int) -> None:
-        lives = self._job.failures
+        lives = self._deaths
         if what == "restart":
             lives.restart(rank)
             return
         assert what in ("kill", "stop"), f"unknown event {what}"
         (lives.kill if what == "kill" else lives.stop)(rank)
-        lives.tell_of_deaths()
+        lives.tell()
 
     def _start(self, rank: int) -> None:
         assert rank in self._network.idle, f"worker {rank} does not ask for the variables"
@@ -172,8 +173,8 @@ class Training:
         return row.applied_step - row.read_step
 
     def _status(self, rank: int) -> str:
-        if rank in self._job.failures.exits:
-            return "dead" if self._job.failures.exits[rank].killed else "stopped"
+        if rank in self._job.processes.exits:
+            return "dead" if self._job.processes.exits[rank].killed else "stopped"
         if rank in self._network.idle:
             return "idle"
         waits = isinstance(self._job.workers[rank].waits_for, TokenQueue)

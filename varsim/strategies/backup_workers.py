@@ -7,12 +7,12 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.failures.deadlock import restart_enough
 from varsim.cluster.failures.deaths import Cutoff, StepOverError
 from varsim.cluster.fast.rules import Gate
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.servers.buffer import FirstGradients
 from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.deadlock import restart_enough
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy
@@ -82,7 +82,7 @@ class BackupWorkers(Strategy):
             )
 
     def start(self, job: Job) -> None:
-        steps = job.cutoff()
+        steps = Cutoff(job)
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         needed = self.replicas_to_aggregate

@@ -7,11 +7,11 @@ from pydantic import NonNegativeInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.failures.deadlock import restart_all
 from varsim.cluster.fast.rules import Gate
 from varsim.cluster.primitives import Arrivals, BoundedClocks
 from varsim.cluster.servers.buffer import ParameterCache
 from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.deadlock import restart_all
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Pair

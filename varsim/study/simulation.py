@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast,
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.description.recovery import in_run
-from varsim.cluster.failures.deaths import TooCalmError
+from varsim.cluster.failures.deaths import Deaths, TooCalmError
+from varsim.cluster.failures.interruptions import Interruptions
 from varsim.cluster.fast import ENGINE
 from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
 from varsim.cluster.fast.local import LocalRun
 from varsim.cluster.fast.mirrored import MirroredRun
 from varsim.cluster.fast.rules import Gate, NotCoveredError, Reading, Start, expected, keep_memory
 from varsim.cluster.fast.served import ServedRun
+from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.rows import handed_over_in
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.job import Job
@@ -114,20 +116,25 @@ def started(
     scenario = run.scenario
     strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
     cluster = scenario.cluster_of(strategy)
+    stop = scenario.stop_of(strategy)
     job = Job(
         cluster,
         scenario.workload_of(strategy),
-        scenario.stop_of(strategy),
+        stop,
         seed=scenario.seed,
         replication=run.replication,
         workers=strategy.workers(cluster),
-        events=() if run.strategy is None else scenario.events,
-        rules=None if run.strategy is None else rules_of(scenario, strategy),
-        target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
-        calm=calm,
     )
+    if run.strategy is None:
+        Evaluation(job, stop)
+    else:
+        evaluation = Evaluation(job, stop, scenario.targets.loss)
+        if scenario.events:
+            Deaths(job, scenario.events, calm=calm)
+        if (rules := rules_of(scenario, strategy)) is not None:
+            Interruptions(job, rules, evaluation, calm=calm)
     if strategy.sends.what == "gradients":
         job.round_gradients()
     job.begin(strategy.start)

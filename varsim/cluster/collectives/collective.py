@@ -133,7 +133,7 @@ class Collective:
         shared = needs_messages(job.cluster.network, plan)
         self._foreseen = by_message is None and not shared
         if by_message is None:
-            by_message = shared or job.failures.disturbs(may_fail=may_fail)
+            by_message = shared or job.processes.disturb(may_fail=may_fail)
         self._by_message = by_message
         self._recurrence = Recurrence(plan)
         if self._by_message:
@@ -218,7 +218,7 @@ class Collective:
             self._recurrence.turn_to(self._latest.plan)
         if self._walk is not None:
             self._under_way, self._walk = self._walk, None
-            if self._foreseen and not self._job.failures.died:
+            if self._foreseen and not self._job.processes.died:
                 self._foresee(ends)
             else:
                 self._under_way.tell(ends)

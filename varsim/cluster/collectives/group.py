@@ -14,7 +14,8 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Collective, Member, Outcome, Vector
-from varsim.cluster.copies.replicas import LocalReplicas, MirroredReplicas, full_slots, received
+from varsim.cluster.copies.replicas import LocalReplicas, MirroredReplicas, received
+from varsim.cluster.record.memory import full_slots
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
@@ -64,8 +65,8 @@ class Quorum:
         self._dead: dict[int, int] = {}  # members that nobody knows to be: until when (ns), by rank
         self.members = tuple(seat.rank for seat in seats)
         self._ring = self._ring_of(self.members)
-        job.failures.tell(self._died)
-        job.failures.nobody_left = self._nobody_left
+        job.processes.on_deaths(self._died)
+        job.processes.without_model.append(self._nobody_left)
         job.explain(self._remedy)
 
     def take_part(self, member: Member) -> Activity[Sequence[int]]:
@@ -108,7 +109,7 @@ class Quorum:
                 self._leave(worker)
 
     def _died(self, ranks: Sequence[int]) -> None:
-        clock, wait = self._job.clock, self._job.failures.detection
+        clock, wait = self._job.clock, self._job.processes.detection
         for rank in ranks:
             self._waiting.pop(rank, None)
             if rank in self.members and rank not in self._dead:
@@ -141,7 +142,7 @@ class Quorum:
         self._change(left)
         self._copies.leave(known)
         if not self.members:
-            self._job.failures.copies_lost()
+            self._job.processes.lose_model()
 
     def _change(self, members: Sequence[int]) -> None:
         """Whoever waits in a round that these are not the members of joins it anew."""
@@ -260,7 +261,7 @@ class PresentReplicas(MirroredReplicas):
         this = self._rounds[self._steps[worker.rank]]
         if not ranks:
             self._drop(this.gradients.pop(worker.rank), lost=False)
-            self._job.failures.throw_away(worker.rank)
+            self._job.ledger.throw_away(worker.rank, self._job.clock.time)
         elif this.left is None:
             for rank in this.gradients.keys() - set(ranks):
                 self._drop(this.gradients.pop(rank), lost=True)

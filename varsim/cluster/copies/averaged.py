@@ -92,7 +92,7 @@ class AveragedReplicas(MemberReplicas):
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(rank, value)
         self._seen[rank], self._averaged[rank] = read.updates, updates
-        self._job.failures.meet(rank)
+        self._job.ledger.meet(rank, self._job.clock.time)
         if self._quorum is not None:  # also updates of who has died since
             np.maximum(self._updates, updates, out=self._updates)
             self._made = int(self._updates.sum())

@@ -77,7 +77,7 @@ class ElasticReplicas(DriftingReplicas):
         except Ended:
             difference.lost = True
             raise
-        self._job.failures.meet(worker.rank)
+        self._job.ledger.meet(worker.rank, self._job.clock.time)
 
     def _nobody_left(self) -> bool:
         """Never: the centre is the model."""

@@ -9,7 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.collectives.group import MemberReplicas, Quorum
-from varsim.cluster.copies.replicas import full_slots
+from varsim.cluster.record.memory import full_slots
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
 from varsim.cluster.workers.exchange import BackgroundCollectives, Stream
 from varsim.cluster.workers.job import Job
@@ -123,7 +123,7 @@ class OuterReplicas(MemberReplicas):
         if not sent_by:
             self._sent.pop(sync, None)
             self.failed[rank] += 1
-            self._job.failures.throw_away(rank)
+            self._job.ledger.throw_away(rank, self._job.clock.time)
             parts = split(self._points[fragment], self._fragments[fragment])
             self._write(rank, fragment, parts, mixing=0.0)
             return
@@ -132,7 +132,7 @@ class OuterReplicas(MemberReplicas):
         made = self._steps_made[sync]
         self._write(rank, fragment, made.parts, self._mixing)
         self._had[rank, fragment] = sent_after
-        self._job.failures.meet(rank)
+        self._job.ledger.meet(rank, self._job.clock.time)
         made.left -= 1
         if made.left == 0:
             del self._steps_made[sync]

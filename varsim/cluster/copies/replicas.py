@@ -8,9 +8,10 @@ import numpy as np
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.failures.deadlock import restart_all
 from varsim.cluster.network.network import nothing
+from varsim.cluster.record.memory import full_slots
 from varsim.cluster.record.trace import Phase
+from varsim.cluster.workers.deadlock import restart_all
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.distribute.context import DEFAULT_CONTEXT
@@ -21,7 +22,6 @@ from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.values.gradient import Array, Gradient, Parameters, Value
 from varsim.values.gradient_form import sum_in_order
 from varsim.values.operation import Device, finish
-from varsim.values.optimizer import State
 from varsim.values.variable import Aggregation, Synchronization, divergence
 
 
@@ -62,7 +62,7 @@ class MirroredReplicas:
         self._rounds: dict[int, _Round] = {}  # by the step they make
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
-        job.failures.nobody_left = self._recovery.impossible
+        job.processes.without_model.append(self._recovery.impossible)
         self._version: Array | None = None
         self._latest: Parameters = ()  # the copy of which this is the first trained variable
         # The model as read from outside: the version that all copies have reached.
@@ -134,7 +134,7 @@ class MirroredReplicas:
         for gradient in this:
             gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
             self._job.ledger.ended(gradient, now, step)
-        if not (self._rounds or self._job.failures.died):  # else a replica may be ahead
+        if not (self._rounds or self._job.processes.died):  # else a replica may be ahead
             assert all(variable.copies_are_equal() for variable in self.variables)
         self.parameters = this.parameters
         self._job.count_step()
@@ -174,9 +174,9 @@ class LocalReplicas:
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
-        job.failures.meets = True
-        job.failures.tell(self._lose)
-        job.failures.nobody_left = self._nobody_left
+        job.ledger.meets = True
+        job.processes.on_deaths(self._lose)
+        job.processes.without_model.append(self._nobody_left)
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
@@ -238,7 +238,7 @@ class LocalReplicas:
 
     def _lose(self, ranks: Sequence[int]) -> None:
         """The copies of workers that were killed are not there any more."""
-        exits = self._job.failures.exits
+        exits = self._job.processes.exits
         self._died.update(rank for rank in ranks if exits[rank].killed)
 
     @property
@@ -379,7 +379,7 @@ class Recovery:
 
     def _source(self) -> Worker | None:
         for worker in self._job.workers:
-            if self._job.failures.running(worker.rank) and worker.rank not in self._without:
+            if self._job.processes.running(worker.rank) and worker.rank not in self._without:
                 return worker
         return None
 
@@ -393,12 +393,7 @@ def received(job: Job, source: Worker, worker: Worker, size: float) -> Activity[
     job.network.pass_on(route, size, nothing, partial(_happen, arrived))
     yield arrived
     worker.goes_on()
-    return job.failures.running(source.rank) and source.restarts == life
-
-
-def full_slots(state: State, value: Array) -> int:
-    """How many slots of an optimizer are as large as the value they stand beside."""
-    return sum(slot.shape == value.shape for slot in state)
+    return job.processes.running(source.rank) and source.restarts == life
 
 
 def _total(variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:

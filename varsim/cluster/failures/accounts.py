@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.failures.checkpoints import Saver
-from varsim.cluster.failures.deaths import Failures
+from varsim.cluster.record.ledger import Ledger
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Attempt, GradientRow, Outcome, Phase, Span, Trace
 
@@ -78,7 +78,7 @@ def set_up_again(falls: Sequence[Fall], set_up: int, end: int) -> int:
 
 def with_attempts(
     trace: Trace,
-    failures: Failures,
+    books: Ledger,
     falls: Sequence[Sequence[Fall]],
     gone: Sequence[Gone],
     saver: Saver | None,
@@ -94,7 +94,7 @@ def with_attempts(
     """
     end = trace.end
     begun = [set_up_again(own, set_up, end) for own in falls]
-    ledger = _Handed(trace, failures)
+    ledger = _Handed(trace, books)
     still = _stood_still(trace.span_rows, falls)
     found, in_vain = [], []
     for rank, own in enumerate(falls):
@@ -192,7 +192,7 @@ class _Handed:
     of the model meet, what each has learnt has when it has met the others.
     """
 
-    def __init__(self, trace: Trace, failures: Failures) -> None:
+    def __init__(self, trace: Trace, books: Ledger) -> None:
         def column(name: str) -> _Integers:
             return trace.gradient_rows.column(GradientRow._fields.index(name))
 
@@ -200,9 +200,9 @@ class _Handed:
         computed, ended = column("computed"), column("applied")
         kept = np.where((outcome == Outcome.DROPPED) & (arrived < 0), ended, arrived)
         whole = (kept >= 0) & (outcome != Outcome.LOST)
-        thrown = np.array(failures.thrown_away, dtype=np.int64).reshape(-1, 2)
-        met = np.array(failures.met, dtype=np.int64).reshape(-1, 2)
-        marks = met if failures.meets else np.stack([worker, kept], axis=1)[whole]
+        thrown = np.array(books.thrown_away, dtype=np.int64).reshape(-1, 2)
+        met = np.array(books.met, dtype=np.int64).reshape(-1, 2)
+        marks = met if books.meets else np.stack([worker, kept], axis=1)[whole]
         self._thrown, self._marks = _ByWorker(thrown), _ByWorker(np.concatenate([marks, thrown]))
         # What would be computed at the instant of its worker's death has not been.
         unborn = (computed == ended) & (outcome == Outcome.LOST)

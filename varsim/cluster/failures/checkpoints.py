@@ -1,6 +1,6 @@
 """Checkpoints that are written in a run: by the chief, of the variables on parameter servers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,15 +8,18 @@ import numpy as np
 
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description.recovery import Checkpoint
-from varsim.cluster.network.batch import MessageBatch
-from varsim.cluster.network.network import Network, nothing
-from varsim.cluster.record.ledger import Balance, Ledger
+from varsim.cluster.network.batch import Message
+from varsim.cluster.network.network import nothing
+from varsim.cluster.record.ledger import Balance
+from varsim.cluster.record.memory import full_slots
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Phase
+from varsim.cluster.servers.placement import bytes_per_port, server_places
+from varsim.cluster.servers.server import ParameterServer
+from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Parameters
-from varsim.values.optimizer import MovingAverages, State
+from varsim.values.optimizer import State
 
 _NS: Final = 1e9
 
@@ -63,14 +66,14 @@ class Saver:
     `snapshot` later if it writes beside its work; nobody else waits. What a checkpoint holds is of
     the moment at which it was asked for. The reading shares the links with all else; the writing
     does not. Without a description none is ever written, and what there is to go back to is the
-    start.
+    start. Attaches itself to every server that is made in the job.
     """
 
-    def __init__(
-        self, described: Checkpoint | None, rate: float, ledger: Ledger, workers: int
-    ) -> None:
-        self._rate, self._ledger, self._workers = rate, ledger, workers
-        self.saves = described is not None
+    def __init__(self, job: Job, described: Checkpoint | None) -> None:
+        self._job, self._ledger, self._workers = job, job.ledger, len(job.workers)
+        self._rate = job.cluster.network.worker_rate
+        self._saves = described is not None
+        job.on_server.append(self._serve)
         self._described = described or Checkpoint(every=1.0, write=0.0)
         assert self._described.every != "optimal", "a run needs to know when"
         self._every = round(self._described.every * _NS)
@@ -144,44 +147,48 @@ class Saver:
             self._under_way = None
         self._busy = 0
 
-    def serves(
-        self,
-        variables: Sequence[DistributedVariable],
-        averages: MovingAverages | None,
-        batch: MessageBatch,
-        size: float,
-        changed: Callable[[], None],
-    ) -> None:
-        """Variables, and averages, of so many bytes to save; they are as they were saved last.
-
-        `batch`: all of them on their way to the chief; `changed` is called when they are restored.
-        """
-        self._variables, self._batch, self._size = variables, batch, size
-        self._averages, self._changed = averages, changed
+    def _serve(self, server: object) -> None:
+        """The variables of a server, and their averages, are saved; they are as saved last."""
+        assert isinstance(server, ParameterServer)
+        first, network, cluster = server.variables[0], self._job.network, self._job.cluster
+        each = 1 + full_slots(first.states[0], first.values[0]) + (server.averages is not None)
+        placed = bytes_per_port(self._job.workload.tensor_sizes(), cluster)
+        held = server_places(network.routing, cluster, placed)
+        chief = self._job.workers[0].place
+        self._batch = network.batch(
+            [Message(0, network.route(at, chief), each * sum(sizes)) for at, sizes in held]
+        )
+        self._size = each * sum(map(sum, placed))
+        self._server = server
         if self._saved is None:
             self._start = self._saved = self._now(0)
         self.restore()
+        if self._saves:
+            server.before_reads(self._save)
 
     def restore(self) -> None:
         """All is as it was saved last, or at the start."""
         values, states, averages = self._last.content
-        for variable, value, state in zip(self._variables, values, states, strict=True):
+        for variable, value, state in zip(self._server.variables, values, states, strict=True):
             variable.write(0, value)
             variable.states[0] = state
-        if self._averages is not None:
-            self._averages.restore(averages or (0, tuple(values)))
-        self._changed()
+        if self._server.averages is not None:
+            self._server.averages.restore(averages or (0, tuple(values)))
+        self._server.changed()
 
-    def save(self, worker: Worker, network: Network) -> Activity[None]:
-        """Save the variables, if that is due."""
+    def _save(self, worker: Worker) -> Activity[None]:
+        """The chief saves the variables, if that is due, before it reads them."""
+        if worker.rank != 0:
+            return
         yield from worker.catch_up()
-        begun = network.clock.time
+        network, clock = self._job.network, self._job.clock
+        begun = clock.time
         if not self._due(begun):
             return
         saved = self._now(begun)
         yield from network.fetch(worker, self._batch, nothing)
         yield from worker.catch_up()
-        yield from self._write(worker, network.clock, saved, begun)
+        yield from self._write(worker, clock, saved, begun)
 
     def _due(self, now: int) -> bool:
         return now - self._since >= self._every and now >= self._busy
@@ -212,8 +219,8 @@ class Saver:
 
     def _now(self, time: int) -> Saved:
         """What there is to be saved now."""
-        values = [variable.values[0] for variable in self._variables]
-        states = [variable.states[0] for variable in self._variables]
-        averages = None if self._averages is None else self._averages.state
+        values = [variable.values[0] for variable in self._server.variables]
+        states = [variable.states[0] for variable in self._server.variables]
+        averages = None if self._server.averages is None else self._server.averages.state
         content = Served(values, states, averages)
         return Saved(content, [time] * self._workers, self._ledger.balance)

@@ -4,18 +4,20 @@ A failed host is noticed after `detection`, there again after its repair, or wit
 workers begin again `restart` after that. What that costs is told worker by worker, in attempts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from varsim.cluster.clock import LAST, Clock
-from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.clock import LAST
 from varsim.cluster.description.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
 from varsim.cluster.failures.accounts import Fall, Gone, with_attempts
 from varsim.cluster.failures.checkpoints import Saver
-from varsim.cluster.failures.deaths import Failures
+from varsim.cluster.failures.deaths import Deaths
 from varsim.cluster.failures.strikes import Strike, Strikes
+from varsim.cluster.record.evaluation import Evaluation
+from varsim.cluster.record.ledger import Balance
 from varsim.cluster.record.trace import Trace
+from varsim.cluster.workers.job import Job
 
 _NS: Final = 1e9
 _FIRST: Final = 4.0  # failures of the job that are drawn at first
@@ -31,69 +33,55 @@ class Rules(NamedTuple):
     chief: bool = False  # worker 0 restores the model whenever it begins again
 
 
-class Session(NamedTuple):
-    """What is done with a model on servers: it is rolled back to what was saved, and measured.
-
-    Or all that work on it begin `anew`.
-    """
-
-    roll_back: Callable[[], None]
-    measure: Callable[[], None]
-    anew: Callable[[], None]
-    saver: Saver | None
-
-
 class Interruptions:
-    """Random failures of a run: they end workers and bring them back.
+    """Random failures of a run: they end workers and bring them back; attaches itself to a job.
 
-    `set_up`: how long (ns) a worker needs besides whenever it begins. `stop`: called when there
-    have been too many. A server that fails ends all workers: when all servers and the chief are
-    there, all begin again from what was saved. If the chief alone dies, it may restore that, too.
+    A server that fails ends all workers: when all servers and the chief are there, all begin again
+    from what was saved. If the chief alone dies, it may restore that, too.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        clock: Clock,
-        failures: Failures,
-        cluster: Cluster,
-        workers: int,
-        stop: Callable[[], None],
-        session: Session,
-        *,
-        set_up: int,
-        seed: int,
-        replication: int,
-    ) -> None:
-        self._clock, self._failures, self._stop = clock, failures, stop
-        self._session, self._saver = session, session.saver
+    def __init__(self, job: Job, rules: Rules, evaluation: Evaluation, *, calm: bool) -> None:
+        workers, cluster = len(job.workers), job.cluster
+        self._job, self._clock, self._evaluation = job, job.clock, evaluation
+        self._deaths, self._processes = Deaths(job), job.processes
+        job.processes.expect(returns=True, calm=calm)
+        job.ledger.notes_meetings = True
+        job.quiet.append(self._is_alone)
+        job.accounts.append(self._accounted)
+        job.processes.model_lost.append(self._lose_copies)
+        self._saver: Saver | None = None
+        if rules.checkpoint is not None or rules.failures.of_servers:
+            self._saver = Saver(job, rules.checkpoint)
         self._chief = rules.chief and rules.checkpoint is not None
         self._machines = cluster.network.machines(workers)
         self._servers_there = 0  # when they are, or were (ns)
         self._sessions = 0  # that were to begin when servers had been lost
         self._model_lost = False  # it was on servers; or all copies of it:
         self._copies_lost = False
-        failures.copies_lost = self._lose_copies
         self._gone: list[Gone] = []  # as often as the model was rolled back
         self._turns = 0
-        self._each, self._set_up = cluster.workers_of_a_host, set_up
+        self._each = cluster.workers_of_a_host
         self._detection = round(rules.failures.detection * _NS)
         self._restart = round(rules.recovery.restart * _NS)
         rate = rules.failures.rate(cluster, workers)
         self._drawn = _FIRST / rate if rate else LONGEST
         spares = rules.recovery.spares
         self._source = Strikes(
-            rules.failures, spares, cluster, workers, seed=seed, replication=replication
+            rules.failures,
+            spares,
+            cluster,
+            workers,
+            seed=job.seed,
+            replication=job.replication,
         )
         self._strikes = self._source.until(min(self._drawn, LONGEST))
         self._next = 0  # of the strikes
         self._falls: list[list[Fall]] = [[] for _ in range(workers)]
         self._away = 0  # workers that are down
-        failures.detection = self._detection
+        job.processes.detection = self._detection
         self._arm()
 
-    @property
-    def alone(self) -> bool:
+    def _is_alone(self) -> bool:
         """Whether nothing but further failures is left to happen: the run stands still."""
         return not self._away and all(
             priority == LAST or happen == self._strike for priority, happen in self._clock.ahead
@@ -109,7 +97,7 @@ class Interruptions:
 
     def _strike(self) -> None:
         """All failures of this instant, unless nothing is left that they could meet."""
-        if self.alone:
+        if self._is_alone():
             return
         now, strikes = self._clock.time, list[Strike]()
         while self._next < len(self._strikes) and self._strikes[self._next].time == now:
@@ -135,18 +123,21 @@ class Interruptions:
             # Of one failure that takes several workers the first tells.
             hit[0].failures += struck.failures
             hit[0].spares += struck.spares
-        self._failures.tell_of_deaths()
+        self._deaths.tell()
         if self._next > MOST:
-            self._stop()
+            self._job.give_up(
+                f"after {MOST:,} failures the run has made {self._job.global_step:,} updates "
+                "and is not over: make failures rarer (failures.of), or stop the run earlier"
+            )
         self._arm()
 
     def _hit(self, rank: int, now: int, noticed: int, there: int) -> list[Fall]:
         """A worker dies, or has to wait anew for its return; nothing where it has ended."""
-        if self._failures.running(rank):
-            self._failures.kill(rank)
+        if self._processes.running(rank):
+            self._deaths.kill(rank)
             self._falls[rank].append(Fall(rank, now))
             self._away += 1
-        elif not self._failures.exits[rank].killed:
+        elif not self._processes.exits[rank].killed:
             return []
         fall = self._falls[rank][-1]
         fall.waits.append((now, noticed, there))
@@ -165,7 +156,12 @@ class Interruptions:
         if self._saver is not None:
             since = self._saver.since
         self._gone.append(Gone(since, now, died))
-        self._session.roll_back()
+        if self._saver is None:
+            self._job.show_initial()
+            self._job.roll_back(Balance())
+        else:
+            self._saver.restore()
+            self._job.roll_back(self._saver.balance)
 
     def _lose_copies(self) -> None:
         """Nobody has a copy of the model any more: once all are there, all is as it was saved."""
@@ -193,7 +189,7 @@ class Interruptions:
         hit = []
         for rank in range(len(self._falls)):
             hit += self._hit(rank, now, noticed, max(there, there_of(rank // self._each)))
-        self._failures.tell_of_deaths()
+        self._deaths.tell()
         return hit
 
     def _begin_anew(self, session: int) -> None:
@@ -204,7 +200,8 @@ class Interruptions:
         at_start, self._model_lost, self._copies_lost = self._copies_lost, False, False
         if self._saver is not None:
             self._saver.begins(now)
-        self._session.anew()
+        self._deaths.forget()
+        self._job.begin_again()
         waiting = [own[-1] for own in self._falls if own and own[-1].back > now >= own[-1].ready]
         for fall in sorted(waiting, key=lambda one: one.turn):
             self._bring_back(fall, now, at_start=at_start)
@@ -216,16 +213,16 @@ class Interruptions:
             return
         if fall.rank == 0 and self._chief and self._saver is not None:
             self._go_back(now, died=False)
-            self._session.measure()
+            self._evaluation.measure()
             self._saver.begins(now)
         self._bring_back(fall, now)
 
     def _bring_back(self, fall: Fall, now: int, *, at_start: bool = False) -> None:
         fall.back = now
         self._away -= 1
-        self._failures.restart(fall.rank, at_start=at_start)
+        self._deaths.restart(fall.rank, at_start=at_start)
 
-    def accounted(self, trace: Trace) -> Trace:
+    def _accounted(self, trace: Trace) -> Trace:
         """The trace of the run with what all time of all its workers went into."""
-        known = self._falls, self._gone, self._saver, self._set_up
-        return with_attempts(trace, self._failures, *known)
+        known = self._falls, self._gone, self._saver, self._job.cluster.set_up
+        return with_attempts(trace, self._job.ledger, *known)

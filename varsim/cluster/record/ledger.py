@@ -39,6 +39,10 @@ class Ledger:
         self.rolled_back: list[tuple[int, int, int, int]] = []  # see Trace
         self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
         self.undone = self._parts_undone = 0
+        self.notes_meetings = False  # somebody accounts for what is lost with a worker
+        self.meets = False  # workers learn by themselves, and meet from time to time
+        self.met: list[tuple[int, int]] = []  # who, and when (ns)
+        self.thrown_away: list[tuple[int, int]] = []
 
     @property
     def examples(self) -> float:
@@ -68,6 +72,16 @@ class Ledger:
         self.global_step += 1
         self.recorder.steps.append(now)
         self.recorder.pack()
+
+    def meet(self, rank: int, now: int) -> None:
+        """What a worker has learnt is with others, too, and outlives it."""
+        if self.notes_meetings:
+            self.met.append((rank, now))
+
+    def throw_away(self, rank: int, now: int) -> None:
+        """What a worker has done since it last handed something over is in vain, for a death."""
+        if self.notes_meetings:
+            self.thrown_away.append((rank, now))
 
     def has_sent(self, sent: Span, computed: int) -> None:
         """What a worker sent, which computed meanwhile, until `computed` (ns)."""

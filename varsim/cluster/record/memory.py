@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.servers.placement import bytes_per_port
 from varsim.cluster.workers.buckets import Sharding, Unit
-from varsim.values.optimizer import Optimizer
+from varsim.values.gradient import Array
+from varsim.values.optimizer import Optimizer, State
 from varsim.values.workload import Workload
 
 _FP32 = 4  # bytes
@@ -164,3 +165,8 @@ def _read(workload: Workload) -> list[float]:
     """Bytes of every variable that a worker reads for a batch."""
     parts = zip(workload.tensor_sizes(), workload.sent_shares(), strict=True)
     return [sum(sizes) * share for sizes, share in parts]
+
+
+def full_slots(state: State, value: Array) -> int:
+    """How many slots of an optimizer are as large as the value they stand beside."""
+    return sum(slot.shape == value.shape for slot in state)

@@ -5,10 +5,8 @@ from functools import partial
 from typing import TypeAlias
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.copies.replicas import full_slots
 from varsim.cluster.description.servers import Overheads
-from varsim.cluster.failures.checkpoints import Saver
-from varsim.cluster.network.batch import Message, MessageBatch
+from varsim.cluster.network.batch import MessageBatch
 from varsim.cluster.network.network import Arrived, Content
 from varsim.cluster.primitives import Lock, TokenQueue
 from varsim.cluster.record.trace import Phase
@@ -79,7 +77,6 @@ class ParameterServer(GradientExchange[Gradient]):
             finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]
         self.trained = job.trained
-        self._saver = job.saver
         self._number = len(self.trained)
         self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self._parameters: Parameters | None = None
@@ -95,13 +92,13 @@ class ParameterServer(GradientExchange[Gradient]):
         else:
             ports = self._wait_free.ports
         self.averages = None if averages is None else MovingAverages(averages, self.parameters)
-        if self._saver is not None:
-            self._serve(self._saver)
+        self._before_reads: list[Callable[[Worker], Activity[None]]] = []
         self._queues: RequestQueues | None = None
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes, ratios)
-        self._saves = self._saver is not None and self._saver.saves
-        self._takes_more = self._queues is not None or self._saves  # than links
+        for attach in job.on_server:
+            attach(self)
+        self._takes_more = bool(self._queues or self._before_reads)  # than links
         self._confirms = True
         self._content = self._read_now  # the same object each time
         self.on_arrival(_keep)
@@ -224,20 +221,12 @@ class ParameterServer(GradientExchange[Gradient]):
             gradient.given_up = True
             self._ledger.ended(gradient, self._clock.time)
 
-    def _serve(self, saver: Saver) -> None:
-        """Have the variables saved, and as they were saved last."""
-        first, network, cluster = self.variables[0], self._job.network, self._job.cluster
-        each = 1 + full_slots(first.states[0], first.values[0]) + (self.averages is not None)
-        placed = bytes_per_port(self._job.workload.tensor_sizes(), cluster)
-        held = server_places(network.routing, cluster, placed)
-        chief = self._job.workers[0].place
-        batch = network.batch(
-            [Message(0, network.route(at, chief), each * sum(sizes)) for at, sizes in held]
-        )
-        size = each * sum(map(sum, placed))
-        saver.serves(self.variables, self.averages, batch, size, self._restored)
+    def before_reads(self, function: Callable[[Worker], Activity[None]]) -> None:
+        """Have a worker do this before it reads the variables for an iteration."""
+        self._before_reads.append(function)
 
-    def _restored(self) -> None:
+    def changed(self) -> None:
+        """Variables have been written to."""
         self._parameters = None
 
     def _read_now(self) -> Read:
@@ -290,8 +279,8 @@ class ParameterServer(GradientExchange[Gradient]):
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
     def _fetch_handled(self, worker: Worker) -> Activity[Read]:
-        if self._saver is not None and self._saves and worker.rank == 0:
-            yield from self._saver.save(worker, self._network)
+        for function in self._before_reads:
+            yield from function(worker)
         if self._queues is not None:
             yield from self._queues.handle_read(worker)
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))

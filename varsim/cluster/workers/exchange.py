@@ -210,7 +210,7 @@ class BackgroundCollectives(Generic[T]):
         self._results: list[T | None] = [None] * ranks  # of the latest
         self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
         self._told = done
-        job.failures.tell(self._died)
+        job.processes.on_deaths(self._died)
 
     def begin(self, worker: Worker, moments: Sequence[int] = (0,)) -> None:
         """Hand over the next ones; takes the worker no time.

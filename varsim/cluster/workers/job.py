@@ -1,8 +1,7 @@
 """One run of one strategy, alive: clock, network, workers, and what is recorded of them."""
 
-import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, count, repeat
 from typing import Final, TypeVarTuple
@@ -11,25 +10,21 @@ import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Clock
 from varsim.cluster.description.cluster import Cluster, Stop
-from varsim.cluster.description.failures import ProcessEvent
-from varsim.cluster.failures.checkpoints import Saver
-from varsim.cluster.failures.deadlock import Remedy, report, restart_any
-from varsim.cluster.failures.deaths import Cutoff, Failures
-from varsim.cluster.failures.interruptions import MOST, Interruptions, Rules, Session
 from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
-from varsim.cluster.record.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
+from varsim.cluster.record.trace import LinkRow, Recorder, Standstill, Trace
+from varsim.cluster.workers.deadlock import Remedy, report, restart_any
+from varsim.cluster.workers.processes import Processes
 from varsim.cluster.workers.worker import Worker, windows
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters
 from varsim.values.stream import keyed
-from varsim.values.task import Batches, Floor
+from varsim.values.task import Batches
 from varsim.values.workload import Workload
 
 Ts = TypeVarTuple("Ts")
 
 _TOO_LONG: Final = "the end of time"
-_TOO_MANY: Final = "failures"
 _NOTHING: Final[Batches] = np.empty(0)  # a batch where no gradient is worked out
 _diverging = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # numpy need not warn
 
@@ -45,11 +40,13 @@ class TooLongError(Exception):
 class Job:
     """One run; strategies start their processes in it and it keeps the books.
 
-    `events` end processes and let them begin again, and so do random failures, by `rules`; `calm`:
-    see Failures.
-    `target_loss`: when it is reached is to be found out, besides that of the stop rule. `lazy` and
-    `record` exist for measurements of the simulator itself: no result depends on `lazy`, and
-    without `record` a run leaves no spans.
+    It knows no failures, checkpoints or evaluations: they attach themselves. `on_observe(model,
+    divergence)`: a strategy has shown its model, or read it. `on_update`: the model was updated.
+    `on_rollback`: it is what it was before. `on_server(server)`: one was made. `on_end(lost)`: the
+    run is over, and whether nobody has the model. `quiet`: asked whether all that is left to happen
+    is of no effect. `accounts`: what is added to the trace.
+    `lazy` and `record` exist for measurements of the simulator itself: no result depends on `lazy`,
+    and without `record` a run leaves no spans.
     """
 
     def __init__(
@@ -61,15 +58,12 @@ class Job:
         seed: int,
         replication: int,
         workers: int | None = None,
-        events: Sequence[ProcessEvent] = (),
-        rules: Rules | None = None,
-        calm: bool = False,
-        target_loss: float | None = None,
         lazy: bool = True,
         record: bool = True,
     ) -> None:
         self.cluster = cluster
         self.workload = workload
+        self.seed = seed
         self.replication = replication
         self.clock = Clock()
         self.recorder = Recorder(spans=record, sends=replication == 0)
@@ -79,33 +73,29 @@ class Job:
         self.ledger = Ledger(self.recorder, len(self.trained), workload.batch_size)
         self.gradients = Gradients(self.task, lazy, self.trained, workload.batch_size)
         self.network = network(self.clock, cluster.network)
+        self.on_observe: list[Callable[[Parameters, float], None]] = []
+        self.on_update: list[Callable[[], None]] = []
+        self.on_rollback: list[Callable[[], None]] = []
+        self.on_server: list[Callable[[object], None]] = []
+        self.on_end: list[Callable[[bool], None]] = []
+        self.quiet: list[Callable[[], bool]] = []
+        self.accounts: list[Callable[[Trace], Trace]] = []
         self.may_break_off = False  # whether gradients may be given up before they are sent
+        self.seen_at_reads_only = False  # see `observe`
         self.stopped_by = ""
         self.sends_on = False  # something was still on its way when the run came to its end
-        self._seed = seed
         self._stop = stop
+        self._gives_up = ""  # why the run cannot go on
         self._model: Callable[[], Parameters] | None = None
         self._initial: Parameters = ()
         self._divergence: Callable[[], float] | None = None
-        self._at_reads_only = False
         self._remedy: Remedy = restart_any
-        number = cluster.workers if workers is None else workers
-        self._evaluate_every = workload.examples_between_evaluations(number)
-        self._next_evaluation: float = self._evaluate_every
         self._last_step, self._last_example = stop.most  # of all made, what is undone included
-        self._evaluated_step = -1  # global_step at the latest evaluation on the grid
-        wanted = {loss for loss in (stop.loss, target_loss) if loss is not None}
-        self._awaited = sorted(wanted)  # losses not reached yet, the next one last
-        self._floor: Floor | None = None  # of the model that was looked at last
         self._law = cluster.compute_distribution(workload)
+        number = cluster.workers if workers is None else workers
         self.workers = [self._worker(rank) for rank in range(number)]
-        if events or rules:
-            self.allow_breaking_off()
-        known = self.clock, self.workers, self.network, self.ledger, events
-        self.failures = Failures(*known, random=rules is not None, calm=calm)
-        self.saver: Saver | None = None
+        self.processes = Processes(self.clock, number)
         self._start: Callable[[], None] = lambda: None
-        self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
 
@@ -124,22 +114,22 @@ class Job:
         self._start = partial(start, self)
         self._start()
 
-    def _start_anew(self) -> None:
-        """What was lost is there again: all is made anew, as it was saved last."""
-        self.failures.forget()
+    def begin_again(self) -> None:
+        """The processes of the strategy, none of which runs, are made anew."""
         self._start()
 
-    def _roll_back(self) -> None:
-        """The model is what was saved last, or what it was at the start."""
-        if self.saver is not None:
-            self.saver.restore()
-        else:  # nobody has a copy: until all begin anew an outsider finds what they will begin as
-            self._model, self._divergence = lambda: self._initial, None
-        self.ledger.roll_back(Balance() if self.saver is None else self.saver.balance)
+    def roll_back(self, to: Balance) -> None:
+        """The model is what it was: what was done to it since is undone, and is to be done anew."""
+        self.ledger.roll_back(to)
         steps, examples = self._stop.most
         self._last_step = steps + self.ledger.undone
         self._last_example = examples + self.ledger.examples_undone
-        self._evaluated_step = -1
+        for function in self.on_rollback:
+            function()
+
+    def show_initial(self) -> None:
+        """Nobody has a copy: until all begin anew, an outsider finds what they will begin as."""
+        self._model, self._divergence = lambda: self._initial, None
 
     def start_on(
         self,
@@ -154,11 +144,11 @@ class Job:
         It dies with the worker; should that begin again, it is started anew, `worker.restarts`
         higher. One with a `role` is named, with what it waits for, if the run stands still.
         """
-        self.failures.start(worker, lambda: function(*args), role, waits_for)
+        self.processes.start(worker, lambda: function(*args), role, waits_for)
 
     def streams(self, purpose: str, number: int) -> Stream:
         """The random streams, block by block, that somebody (of this number) draws from."""
-        return keyed(self._seed, self.replication)(purpose, number)
+        return keyed(self.seed, self.replication)(purpose, number)
 
     def spawn(self, activity: Activity[None]) -> None:
         """Start a process that is on no worker, and never dies."""
@@ -177,11 +167,6 @@ class Job:
             for worker in self.workers:
                 worker.remember_draws()
 
-    def cutoff(self) -> Cutoff:
-        """Steps that end before all have come; to be said before servers are made."""
-        self.allow_breaking_off()
-        return Cutoff(self.clock, self.workers, self.failures)
-
     def explain(self, remedy: Remedy) -> None:
         """Say what would free the run if it stands still; by default a restart of any worker."""
         self._remedy = remedy
@@ -193,16 +178,14 @@ class Job:
         *,
         at_any_time: bool = False,
     ) -> None:
-        """Say where an outsider finds the model; it is measured from time to time, for free.
+        """Say where an outsider finds the model, and reads it at no cost.
 
-        Always at the start and at the end. In between only where there is one model; where the
-        copies differ (`divergence` is given), that takes a read, for the strategy to arrange,
-        unless it has none and is looked at from outside (`at_any_time`). But until a loss is
-        reached that is waited for, every update is looked at, of any strategy.
+        Where copies differ (`divergence` is given), that takes a read, for the strategy to arrange
+        (`evaluate`), unless it has none and is looked at from outside (`at_any_time`).
         """
         self._model = model
         self._divergence = divergence
-        self._at_reads_only = divergence is not None and not at_any_time
+        self.seen_at_reads_only = divergence is not None and not at_any_time
         self._initial = model()
         self.evaluate(self._initial)
 
@@ -211,63 +194,34 @@ class Job:
         assert self._model is not None, "the strategy shows no model"
         return self._model()
 
+    def divergence(self) -> float:
+        """Largest distance between two copies of the model now; 0 where there is one."""
+        return self._divergence() if self._divergence else 0.0
+
     def evaluate(self, parameters: Parameters, divergence: float = 0.0) -> None:
-        """Measure loss and accuracy now."""
-        loss = self.task.loss(parameters)
-        self._record(parameters, loss, divergence, off_grid=False)
-        undone, every = self.ledger.examples_undone, self._evaluate_every
-        kept = self.ledger.examples - undone
-        self._next_evaluation = (math.floor(kept / every) + 1) * every + undone
+        """The model has been read as these parameters: whoever measures it does so now."""
+        for function in self.on_observe:
+            function(parameters, divergence)
 
-    def _measure(self) -> None:
-        self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
-
-    def _look(self) -> None:
-        """Measure the model also off the grid, if its loss is one that is waited for."""
-        if self.failures.died and self.failures.nobody_left():
-            return
-        parameters = self.model()
-        if self._floor is not None and self._floor(parameters) > self._awaited[-1]:
-            return
-        loss = self.task.loss(parameters)
-        if not loss <= self._awaited[-1]:
-            self._floor = self.task.floor(parameters, loss)
-        else:
-            ends = self._stop.loss is not None and loss <= self._stop.loss
-            divergence = self._divergence() if self._divergence else 0.0
-            self._record(parameters, loss, divergence, off_grid=not ends)
-
-    def _record(
-        self, parameters: Parameters, loss: float, divergence: float, *, off_grid: bool
-    ) -> None:
-        if not off_grid:
-            self._evaluated_step = self.ledger.global_step
-        now, accuracy = self.clock.time, self.task.accuracy(parameters)
-        examples = round(self.ledger.examples - self.ledger.examples_undone)
-        self.recorder.evaluations.append(
-            EvaluationRow(now, self.global_step, examples, loss, accuracy, divergence, off_grid)
-        )
-        while self._awaited and loss <= self._awaited[-1]:
-            if self._awaited.pop() == self._stop.loss:
-                self._end("loss")
+    @property
+    def nobody_has_the_model(self) -> bool:
+        """Whether somebody has died, and nobody has the model any more."""
+        return self.processes.died and self.processes.nobody_has_the_model()
 
     def count_step(self) -> None:
         """The model has been updated once more; ends the run if that was enough."""
         ledger = self.ledger
         ledger.count_step(self.clock.time)
-        examples = ledger.examples
-        if examples >= self._next_evaluation and not self._at_reads_only:
-            self._measure()
-        elif self._awaited:
-            self._look()
+        for function in self.on_update:
+            function()
         if ledger.global_step >= self._last_step:
-            self._end("global_steps")
-        elif examples >= self._last_example:
-            self._end("examples")
+            self.end("global_steps")
+        elif ledger.examples >= self._last_example:
+            self.end("examples")
 
     def end_after(self, events: int) -> None:
         """End the run, by "events", once so many more have been put on the heap."""
-        self.clock.call_after(events, lambda: self._end("events"))
+        self.clock.call_after(events, lambda: self.end("events"))
 
     @_diverging
     def run(self, label: str) -> Trace:
@@ -285,21 +239,17 @@ class Job:
                 f"{self.global_step:,} updates and is not over: 'varsim check' says what a step "
                 "takes; make steps shorter or lower what stops the run"
             )
-        if self.stopped_by == _TOO_MANY:
-            raise TooLongError(
-                f"{label}: after {MOST:,} failures the run has made {self.global_step:,} updates "
-                "and is not over: make failures rarer (failures.of), or stop the run earlier"
-            )
+        if self._gives_up:
+            raise TooLongError(f"{label}: {self._gives_up}")
         last = self.clock.time
         standstill = None if self.stopped_by else self._stands_still(label)
         end, recorder, ledger = self.clock.time, self.recorder, self.ledger
-        model_lost = self.failures.nobody_left()
-        if model_lost and self.failures.random:  # all will begin from the start
-            self.failures.copies_lost()
+        model_lost = self.processes.nobody_has_the_model()
+        if model_lost and self.processes.model_lost:  # all will begin from the start
+            self.processes.lose_model()
             model_lost = False
-        measured = model_lost or self._evaluated_step == ledger.global_step
-        if self._model is not None and not measured:
-            self._measure()
+        for function in self.on_end if self._model is not None else ():
+            function(model_lost)
         for worker in self.workers:
             worker.close(end)
         computing = ledger.close(end)
@@ -335,7 +285,9 @@ class Job:
             rolled_back=np.array(ledger.rolled_back) if ledger.rolled_back else None,
             model_lost=model_lost,
         )
-        return trace if self._interruptions is None else self._interruptions.accounted(trace)
+        for account in self.accounts:
+            trace = account(trace)
+        return trace
 
     @_diverging
     def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
@@ -358,7 +310,7 @@ class Job:
 
         Where all that run have ended in good order, that is the end of the run, and not said.
         """
-        exits = self.failures.exits
+        exits = self.processes.exits
         moments = [worker.since for worker in self.workers]
         moments += [one.time for one in exits.values()]
         self.clock.time = max(moments + list(self.recorder.steps[-1:]))
@@ -366,7 +318,7 @@ class Job:
             self.stopped_by = "chief"
             return None
         self.stopped_by = "deadlock"
-        now, known = self.clock.time, (self.workers, self.failures, self._remedy)
+        now, known = self.clock.time, (self.workers, self.processes, self._remedy, bool(self.quiet))
         said = Standstill(now, report(label, self.global_step, now, *known))
         if self._stop.time is not None:
             self.clock.time = round(self._stop.time * 1e9)
@@ -375,34 +327,25 @@ class Job:
     def _time_is_up(self) -> None:
         """At the end of its time, too, a run of which nothing is left has stood still."""
         if not self._idle:
-            self._end("time")
+            self.end("time")
 
     def _clock_ends(self) -> None:
         """No further; where nothing is left to happen and no time to pass, the run stands still."""
         if not self._idle or self._stop.time is not None:
-            self._end(_TOO_LONG)
+            self.end(_TOO_LONG)
 
     @property
     def _idle(self) -> bool:
-        """Whether nothing is left to happen, but failures that meet nothing."""
-        struck = self._interruptions
-        return self.clock.idle or (struck is not None and struck.alone)
+        """Whether nothing is left to happen that has an effect."""
+        return self.clock.idle or any(quiet() for quiet in self.quiet)
 
-    def _struck_by(self, rules: Rules) -> Interruptions:
-        if rules.checkpoint is not None or rules.failures.of_servers:
-            rate = self.cluster.network.worker_rate
-            self.saver = Saver(rules.checkpoint, rate, self.ledger, len(self.workers))
-        known = rules, self.clock, self.failures, self.cluster, len(self.workers)
-        return Interruptions(
-            *known,
-            lambda: self._end(_TOO_MANY),
-            Session(self._roll_back, self._measure, self._start_anew, self.saver),
-            set_up=self.cluster.set_up,
-            seed=self._seed,
-            replication=self.replication,
-        )
+    def give_up(self, why: str) -> None:
+        """End the run by a TooLongError: why it will not come to its end."""
+        self._gives_up = why
+        self.end("giving up")
 
-    def _end(self, reason: str) -> None:
+    def end(self, reason: str) -> None:
+        """End the run; the first reason is told."""
         if not self.stopped_by:
             self.stopped_by = reason
             self.clock.stop()
