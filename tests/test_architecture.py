@@ -330,6 +330,23 @@ def test_no_files_import_one_another() -> None:
     assert circles({path: files_imported(path) for path in inside}) == []
 
 
+def closure(path: Path) -> set[Path]:
+    """All files of the package that one needs, itself included."""
+    found, ahead = {path}, [path]
+    while ahead:
+        new = files_imported(ahead.pop()) - found
+        found |= new
+        ahead += new
+    return found
+
+
+def test_the_simplest_strategy_needs_little_of_the_cluster() -> None:
+    """No copies, failures, checkpoints or evaluations: a job knows none of them."""
+    needed = closure(PACKAGE / "strategies" / "none.py")
+    of_cluster = [path for path in needed if unit_of(path) == "cluster"]
+    assert len(of_cluster) <= 34
+
+
 def test_every_unit_of_the_list_exists() -> None:
     units = {unit_of(path) for path in MODULES}
     assert set(" ".join(LAYERS).split()) <= units

@@ -15,8 +15,8 @@ from varsim.cluster.fast.rules import Gate
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.servers.buffer import GradientBuffer
 from varsim.cluster.servers.server import ParameterServer
-from varsim.cluster.workers.deadlock import restart_enough
 from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.processes import restart_enough
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Strategy
 from varsim.strategies.traits import Round, Sends, Traits

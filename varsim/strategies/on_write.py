@@ -10,10 +10,12 @@ from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.collectives.group import PresentAllReduce, PresentReplicas
 from varsim.cluster.copies.replicas import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.device import DropCompute
 from varsim.cluster.description.recovery import RandomFailures, Recovery
 from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.record.memory import Memory, replica_memory
 from varsim.cluster.workers import buckets
+from varsim.cluster.workers.allreduce import AllReduce
 from varsim.cluster.workers.buckets import (
     Bucketing,
     Layout,
@@ -24,7 +26,7 @@ from varsim.cluster.workers.buckets import (
     ready_buckets,
     units,
 )
-from varsim.cluster.workers.exchange import Accumulation, AllReduce, DropCompute, GradientExchange
+from varsim.cluster.workers.exchange import Accumulation, GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.layerwise import LayerwiseStep
 from varsim.cluster.workers.push_pull import PushPull

@@ -11,8 +11,8 @@ from varsim.cluster.fast.rules import Gate
 from varsim.cluster.primitives import Arrivals, BoundedClocks
 from varsim.cluster.servers.buffer import ParameterCache
 from varsim.cluster.servers.server import ParameterServer
-from varsim.cluster.workers.deadlock import restart_all
 from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Pair
 from varsim.strategies.traits import Round, Sends, Traits

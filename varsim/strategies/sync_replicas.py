@@ -12,8 +12,8 @@ from varsim.cluster.fast.rules import Gate
 from varsim.cluster.primitives import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.servers.server import ParameterServer
-from varsim.cluster.workers.deadlock import named
 from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.processes import named
 from varsim.cluster.workers.worker import Worker
 from varsim.strategies.base import Strategy, Vain
 from varsim.strategies.traits import Round, Sends, Traits

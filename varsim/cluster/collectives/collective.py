@@ -93,7 +93,7 @@ class Collective:
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
-    comes back before the end of the run (`Failures.disturbs`), all is sent message by message, as
+    comes back before the end of the run (`Processes.disturb`), all is sent message by message, as
     others send over the same links then; but until somebody dies the recurrence says who goes on
     when, in the order in which it does otherwise.
 

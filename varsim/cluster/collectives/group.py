@@ -41,7 +41,7 @@ class Quorum:
 
     A round is joined by all members. If one of them dies before all have, it is of those who are
     left, who join it anew. If one dies later, it fails for all of them; but once one has the whole
-    result, all get it. They know of a death after `Failures.detection`, or when the worker is back.
+    result, all get it. A death is known after `Processes.detection`, or when the worker is back.
     Who comes back waits until a member is through with a round, and gets all that this one has then
     (`size` bytes) over the network; from that moment on it is a member, for whom others wait.
     Should the other die before all is there, it waits for the end of another round. (torchft: a

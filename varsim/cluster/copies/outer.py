@@ -10,8 +10,8 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.collectives.group import MemberReplicas, Quorum
 from varsim.cluster.record.memory import full_slots
+from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
-from varsim.cluster.workers.exchange import BackgroundCollectives, Stream
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker, shares_of_compute
 from varsim.values.gradient import Array, Gradient, Parameters

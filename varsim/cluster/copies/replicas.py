@@ -11,8 +11,8 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.network.network import nothing
 from varsim.cluster.record.memory import full_slots
 from varsim.cluster.record.trace import Phase
-from varsim.cluster.workers.deadlock import restart_all
 from varsim.cluster.workers.job import Job
+from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable

@@ -1,11 +1,11 @@
-"""What a worker computes on: a device by name or by its rate, and the times of its steps."""
+"""What a worker computes on, and how long it takes; when it gives up the rest of a step."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
-from varsim.units import FlopsPerSecond
+from varsim.units import FlopsPerSecond, Seconds
 from varsim.values import presets
 from varsim.values.distribution import Constant, Lognormal
 from varsim.values.distributions import Distribution
@@ -198,3 +198,18 @@ class Device(Model):
         precision = self.precision or presets.device(name).default_precision
         known = presets.device_matrix_product if self.measured else presets.device_peak
         return known(name, precision)
+
+
+class DropCompute(Model):
+    """When a worker gives up the rest of its micro-batches of a step.
+
+    `threshold`: so long after it began with the step. It looks before each micro-batch whether that
+    long has passed, and ends the one it is at. `divide_by`: the sum of all gradients is divided by
+    how many micro-batches have been computed, or by how many there are.
+    Giladi et al., 2023 (DropCompute, arXiv 2306.10598).
+    """
+
+    threshold: Seconds = Field(gt=0)
+    """Time after the beginning of a step at which a worker gives up the rest of its batches."""
+    divide_by: Literal["computed", "all"] = "computed"
+    """Whether the mean is over the micro-batches that were computed or over all of them."""

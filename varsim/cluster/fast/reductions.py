@@ -17,8 +17,8 @@ from varsim.cluster.fast.rules import Reading, Reducing
 from varsim.cluster.network.network import Network, network
 from varsim.cluster.network.topology import Topology
 from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.workers.allreduce import vectors_of
 from varsim.cluster.workers.buckets import ready_buckets
-from varsim.cluster.workers.exchange import vectors_of
 from varsim.cluster.workers.worker import Slowed, shares_of_compute
 from varsim.values.workload import Workload
 

@@ -23,9 +23,8 @@ from varsim.cluster.servers.queues import (
     Updater,
     queue_columns,
 )
-from varsim.cluster.workers.exchange import GradientExchange
+from varsim.cluster.workers.exchange import GradientExchange, WaitFreePush
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.wait_free import WaitFreePush
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.variable import VariableOptions

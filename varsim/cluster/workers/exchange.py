@@ -1,36 +1,29 @@
 """Gradient exchanges: how gradients leave the workers, and what these wait for then.
 
-And what they add up before: the gradients of micro-batches; DropCompute.
+Wait-free back-propagation to servers, where gradients are pushed while they are computed. And what
+workers add up before: the gradients of micro-batches.
 """
 
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import Field
-from simpy.events import Event
-
-from varsim.cluster.clock import END_OF_TIME, Activity, Ended, Killed, Process
-from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.collectives.collective import Collective, Vector
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.network.link import Route
-from varsim.cluster.network.network import Network
-from varsim.cluster.record.trace import Span
-from varsim.cluster.workers.buckets import ReadyBucket
+from varsim.cluster.clock import END_OF_TIME, Activity, Ended
+from varsim.cluster.description.device import DropCompute
+from varsim.cluster.network.batch import Message
+from varsim.cluster.network.link import Link, Route
+from varsim.cluster.network.network import Arrivals, Arrived, Network, deliver_item, nothing
+from varsim.cluster.network.topology import Place
+from varsim.cluster.record.trace import Phase, Span
+from varsim.cluster.servers.placement import bytes_per_port, server_places
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Slowed, Worker, shares_of_compute
-from varsim.units import Seconds
+from varsim.cluster.workers.worker import Read, Worker, shares_of_compute
 from varsim.values.gradient import Gradient
-from varsim.values.schema import Model
-from varsim.values.workload import Workload
 
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
 Sent = TypeVar("Sent", contravariant=True)
-# What taking part in a collective comes to.
-T = TypeVar("T")
 
 
 class GradientExchange(ABC, Generic[Sent]):
@@ -95,246 +88,6 @@ class Outbox:
             self._begin()
 
 
-class AllReduce(GradientExchange[Sequence[Gradient]]):
-    """All-reduces of one step after the other, each of one or several buckets, one by one.
-
-    A worker begins with a bucket when it has it and is done with the one before; the bucket moves
-    as its collective says. What is reduced stays reduced: one that dies between two buckets, and
-    comes back, goes on where it was.
-    With `overlap` each bucket is reduced once it is ready, while the gradients are computed (Li et
-    al., 2020, PyTorch Distributed). On every worker a stream of its own takes part in the
-    collectives, in the order of the buckets. The worker waits for it when it has computed, and only
-    that is its time to wait or to write: what it does not see of communication is hidden behind
-    computation. With the cluster's `overlap_pace`, buckets move at that share of their pace until
-    all workers have computed: a ring goes at the pace of its slowest rank.
-    """
-
-    def __init__(
-        self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
-    ) -> None:
-        super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
-        vectors = vectors_of(choice, job.cluster, len(job.workers), job.workload, buckets)
-        share = job.cluster.overlap_pace
-        self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
-        self._until = 0  # ns, when the last of those that compute will have computed
-        self._number = len(buckets)
-        # The commonest reduction takes a shorter way: nobody dies between it and the update.
-        self._plain = self._number == 1 and not overlap and not job.cluster.optimizer_time
-        self._latest: list[Sequence[Gradient] | None] = [None] * len(job.workers)
-        self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
-        self._collective = Collective(
-            job,
-            *vectors[0],
-            more=vectors[1:],
-            members=self._streams or None,
-            slowed=partial(self._slowed, share) if overlap and share is not None else None,
-        )
-
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[object]:
-        """Reduce all buckets; returns when this worker has the whole mean."""
-        if self._plain:
-            return self._collective.take_part(worker)
-        if self._streams:
-            return self._finish_stream(worker)
-        return self._reduce_rest(worker, gradient)
-
-    def _reduce_rest(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
-        """Reduce the buckets of a gradient that are not yet reduced."""
-        rank = worker.rank
-        if self._latest[rank] is not gradient:
-            self._latest[rank], self._reduced[rank] = gradient, 0
-        while self._reduced[rank] < self._number:
-            yield from self._collective.take_part(worker)
-            self._reduced[rank] += 1
-
-    def _finish_stream(self, worker: Worker) -> Activity[None]:
-        stream = self._streams[worker.rank]
-        self._until = max(self._until, worker.ready_at)
-        stream.begins(worker.ready_at)
-        self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
-        yield from worker.catch_up()
-        yield from stream.end()
-
-    def _reduce(self, stream: "Stream", moments: Sequence[int]) -> Activity[None]:
-        """All buckets of one gradient, which are ready at these moments (ns)."""
-        for moment in moments:
-            yield from self._clock.sleep_until(moment)
-            yield from self._collective.take_part(stream)
-        stream.done.succeed()
-
-    def _slowed(self, share: float) -> Slowed:
-        return Slowed(self._until, share)
-
-
-def vectors_of(
-    choice: Choice,
-    cluster: Cluster,
-    workers: int,
-    workload: Workload,
-    buckets: Sequence[ReadyBucket],
-) -> list[Vector]:
-    """What is all-reduced for each bucket."""
-    number_bytes = workload.gradient_bytes
-    return [
-        Vector(
-            choice.schedule_on(cluster.network, range(workers), size),
-            size,
-            number_bytes=number_bytes,
-        )
-        for size, _ in buckets
-    ]
-
-
-class BackgroundCollectives(Generic[T]):
-    """Collectives that workers hand over, compute on, and come back for: one after the other.
-
-    A stream per worker takes part in them, as a communicator does, in the order in which they are
-    handed over; `take_part` has one take part in the next. Only what is left when a worker comes
-    back is its time to wait, to read or to write. `done(rank, number)` is called as a worker has
-    the result of one; they are counted from 1.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        streams: Sequence["Stream"],
-        take_part: Callable[["Stream"], Activity[T]],
-        done: Callable[[int, int], None] = lambda rank, number: None,
-    ) -> None:
-        ranks = len(job.workers)
-        self._job, self._streams, self._take_part = job, streams, take_part
-        # When the vectors of those not yet begun are ready (ns).
-        self._moments: list[deque[int]] = [deque() for _ in job.workers]
-        self._busy: list[Process | None] = [None] * ranks
-        self.done = [0] * ranks  # how many, by worker
-        self._results: list[T | None] = [None] * ranks  # of the latest
-        self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
-        self._told = done
-        job.processes.on_deaths(self._died)
-
-    def begin(self, worker: Worker, moments: Sequence[int] = (0,)) -> None:
-        """Hand over the next ones; takes the worker no time.
-
-        `moments`: when its part of each is ready (ns); by default it is, of one.
-        """
-        rank = worker.rank
-        self._moments[rank] += moments
-        if self._busy[rank] is None:
-            self._busy[rank] = self._job.clock.process(self._carry_out(self._streams[rank]))
-
-    def finish(self, worker: Worker, number: int) -> Activity[T | None]:
-        """Wait until so many are done; what taking part in the latest of all has come to."""
-        yield from worker.catch_up()
-        rank, stream = worker.rank, self._streams[worker.rank]
-        if self.done[rank] < number:
-            self._awaited[rank] = number
-            stream.begins(self._job.clock.time)
-            yield from stream.end()
-            self._awaited[rank] = None
-            stream.begins(END_OF_TIME)
-        return self._results[rank]
-
-    def _carry_out(self, stream: "Stream") -> Activity[None]:
-        rank = stream.rank
-        while self._moments[rank]:
-            yield from self._job.clock.sleep_until(self._moments[rank].popleft())
-            self._results[rank] = yield from self._take_part(stream)
-            self.done[rank] += 1
-            self._told(rank, self.done[rank])
-            if self.done[rank] == self._awaited[rank]:
-                stream.done.succeed()
-        self._busy[rank] = None
-
-    def _died(self, ranks: Sequence[int]) -> None:
-        """Workers' streams die with them."""
-        for rank in ranks:
-            process, self._busy[rank] = self._busy[rank], None
-            self._streams[rank].ends()
-            if process is not None:
-                self._job.clock.end(process, Killed())
-            self._moments[rank].clear()
-            self._awaited[rank] = None
-
-
-class Stream:
-    """A worker's part in collectives beside its computation; see `Member`.
-
-    It is the worker that waits once this has computed; until then nobody sees it wait.
-    """
-
-    ready_at = 0
-
-    def __init__(self, job: Job, worker: Worker) -> None:
-        self.rank = worker.rank
-        self._job = job
-        self.waits_for: object = None
-        self.done: Event
-        self._worker = worker
-        self._phase = 0
-        self._seen = False
-        self.computed = END_OF_TIME  # ns
-        self._begun = 0  # to move a bucket, ns
-
-    def begins(self, computed: int) -> None:
-        """The worker computes until `computed` (ns); `done` is to happen when all is reduced."""
-        self.done = Event(self._job.clock)
-        self.computed = computed
-        self._seen = False
-
-    def ends(self) -> None:
-        """The worker has died: nobody sees it wait."""
-        self._seen, self.waits_for = False, None
-
-    def end(self) -> Activity[None]:
-        """The worker has computed and waits for the stream, if that is not done."""
-        if self.done.callbacks is None:
-            return
-        self._seen = True
-        if self.waits_for is not None:
-            self._worker.waits(self._phase, self.waits_for)
-        yield self.done
-
-    def catch_up(self) -> Activity[None]:
-        """It is never ahead of the clock."""
-        yield from ()
-
-    def waits(self, phase: int, what: object) -> None:
-        """See Worker."""
-        self._phase, self.waits_for = phase, what
-        if self._seen:
-            self._worker.waits(phase, what)
-
-    def turns_to(self, phase: int) -> None:
-        """See Worker; all are there, and a bucket moves."""
-        self._phase = phase
-        self._begun = self._job.clock.time
-        if self._seen:
-            self._worker.turns_to(phase)
-
-    def goes_on(self) -> None:
-        """See Worker; a bucket has moved."""
-        self.waits_for = None
-        sent = (self._phase, self._begun, self._job.clock.time, self._worker.iteration)
-        self._job.ledger.has_sent(Span(self.rank, *sent), self.computed)
-        if self._seen:
-            self._worker.goes_on()
-
-
-class DropCompute(Model):
-    """When a worker gives up the rest of its micro-batches of a step.
-
-    `threshold`: so long after it began with the step. It looks before each micro-batch whether that
-    long has passed, and ends the one it is at. `divide_by`: the sum of all gradients is divided by
-    how many micro-batches have been computed, or by how many there are.
-    Giladi et al., 2023 (DropCompute, arXiv 2306.10598).
-    """
-
-    threshold: Seconds = Field(gt=0)
-    """Time after the beginning of a step at which a worker gives up the rest of its batches."""
-    divide_by: Literal["computed", "all"] = "computed"
-    """Whether the mean is over the micro-batches that were computed or over all of them."""
-
-
 class Accumulation:
     """Accumulation of the gradients of `number` micro-batches a step, which are sent as one.
 
@@ -389,3 +142,153 @@ class Accumulation:
                 return
             gradients.append(gradient)
         self._exchange.is_ready(worker)
+
+
+_WRITE = int(Phase.WRITE)
+
+
+class WaitFreePush:
+    """Pushes of gradients piece by piece, as the backward pass makes them.
+
+    A piece is a message of its own. On links that are shared fairly, what goes to one server is
+    handed over one piece after the other, as over one connection: each once the one before has
+    passed. Where links are first come, first served, a piece is handed over when it is ready, and
+    keeps its place in line. A variable's gradient is there when the last of its pieces is. Of a
+    worker's time, writing is what it waits once it has computed.
+    `ready`: the shares of the backward pass after which there are pieces; `ports`: where the
+    servers are, each with the bytes of every variable there.
+    Zhang et al., 2017 (Poseidon: wait-free back-propagation).
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.ports, made = _laid_out(job)
+        self.ready = sorted(made)
+        groups = [made[share] for share in self.ready]
+        self._parts = [0] * len(job.trained)  # pieces of each variable
+        for group in groups:
+            for item, _ in group:
+                self._parts[item] += 1
+        self._pieces = []  # of each worker, for each moment
+        for worker in job.workers:
+            routes = [job.network.route(worker.place, place) for place, _ in self.ports]
+            self._pieces.append(
+                [[Message(item, routes[server], size) for (item, server), size in group.items()]
+                 for group in groups]
+            )  # fmt: skip
+
+    def send(
+        self, worker: Worker, gradient: Gradient, moments: Sequence[int], arrived: Arrived
+    ) -> Activity[None]:
+        """Send what was begun, its pieces as they are ready, at these moments (ns).
+
+        `arrived(item, gradient)` as each variable is there, to the last.
+        """
+        clock, pieces = self._job.clock, self._pieces[worker.rank]
+        deliver = partial(deliver_item, clock, content=gradient, arrived=arrived)
+        arrivals = Arrivals(clock, self._parts, deliver)
+        sending = _Sending(self._job, gradient, arrivals)
+        for moment, group in zip(moments, pieces, strict=True):
+            clock.call_at(moment, partial(sending.hand_over, group))
+        try:
+            yield gradient.computed
+            if not arrivals.complete:
+                worker.waits(_WRITE, self._job.network)
+                yield arrivals.all
+                worker.waits_for = None
+        finally:
+            arrivals.awaited = False
+            sending.close()
+        if clock.time > gradient.computed:
+            alone = self._undisturbed(moments, pieces)
+            worker.transferred(_WRITE, clock.time, max(0, alone - gradient.computed))
+
+    def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Message]]) -> int:
+        """When the last piece would be there if nobody else used the links (ns)."""
+        network = self._job.network
+        free: dict[Link, int] = {}
+        last = 0
+        for moment, group in zip(moments, pieces, strict=True):
+            for _, route, size in group:
+                start = end = moment
+                for hop, link in enumerate(route):
+                    start = max(start, free.get(link, 0))
+                    overhead = 0 if hop else link.overhead
+                    free[link] = start + overhead + link.hold(size)
+                    start += overhead
+                    end = max(end, free[link])
+                last = max(last, end + network.latency(route))
+        return last
+
+
+def _laid_out(
+    job: Job,
+) -> tuple[list[tuple[Place, list[float]]], dict[float, dict[tuple[int, int], float]]]:
+    """Where the servers are, with the bytes of every variable there, and what is made for them.
+
+    The latter by the share of the backward pass after which it is ready, in bytes by (variable,
+    server); variables are numbered among those that have a gradient.
+    """
+    workload = job.workload
+    tensors = workload.tensor_sizes()
+    sizes = [size for own in tensors for size in own]
+    variables = [variable for variable, own in enumerate(tensors) for _ in own]
+    shares, ratios = workload.sent_shares(), workload.gradient_ratios()
+    placed = bytes_per_port([[size] for size in sizes], job.cluster)
+    sent = [
+        [size * shares[variable] for size in column]
+        for variable, column in zip(variables, placed, strict=True)
+    ]
+    ports: list[tuple[Place, list[float]]] = []
+    made: dict[float, dict[tuple[int, int], float]] = {}
+    items = {variable: item for item, variable in enumerate(job.trained)}
+    ready = workload.ready_after(sizes)
+    for server, (place, column) in enumerate(server_places(job.network.routing, job.cluster, sent)):
+        whole = [0.0] * len(tensors)
+        for share, variable, size in zip(ready, variables, column, strict=True):
+            whole[variable] += size
+            if size and variable in items:
+                group, key = made.setdefault(share, {}), (items[variable], server)
+                group[key] = group.get(key, 0.0) + size * ratios[variable]
+        ports.append((place, whole))
+    return ports, made
+
+
+class _Sending:
+    """One gradient on its way; once nobody awaits it, nothing more is handed to the links."""
+
+    def __init__(self, job: Job, gradient: Gradient, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._job, self._clock = job, job.clock
+        self._gradient = gradient
+        self._connections: dict[Route, Outbox] = {}
+        self._under_way = 0  # pieces
+        self._begun = 0  # ns, when the first of these was handed over
+
+    def hand_over(self, group: Sequence[Message]) -> None:
+        """These are ready."""
+        if not self.arrivals.awaited:
+            return
+        if not self._under_way:
+            self._begun = self._clock.time
+        self._under_way += len(group)
+        network, in_order = self._job.network, self._job.cluster.network.sharing == "fair"
+        for item, route, size in group:
+            here = partial(self._here, item)
+            if in_order:
+                self._connections.setdefault(route, Outbox(network)).send(route, size, here)
+            else:
+                network.pass_on(route, size, nothing, here)
+
+    def close(self) -> None:
+        """The worker does not wait for it any more: it has arrived, or the worker has ended."""
+        for connection in self._connections.values():
+            connection.close()
+
+    def _here(self, item: int) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            gradient = self._gradient
+            sent = (self._begun, self._clock.time, gradient.iteration)
+            self._job.ledger.has_sent(Span(gradient.worker, _WRITE, *sent), gradient.computed)
+        self.arrivals.part(item)

@@ -13,8 +13,7 @@ from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.trace import LinkRow, Recorder, Standstill, Trace
-from varsim.cluster.workers.deadlock import Remedy, report, restart_any
-from varsim.cluster.workers.processes import Processes
+from varsim.cluster.workers.processes import Processes, Remedy, report, restart_any
 from varsim.cluster.workers.worker import Worker, windows
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters

@@ -12,8 +12,8 @@ from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.link import Link
 from varsim.cluster.record.trace import Phase
+from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Layout, Unit
-from varsim.cluster.workers.exchange import BackgroundCollectives, Stream
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
 from varsim.values.gradient import Gradient
