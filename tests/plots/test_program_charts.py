@@ -134,7 +134,8 @@ class TestStep:
         assert [one.get_title(loc="left") for one in axes] == list(MODES)
         boxes = [one for one in step_chart(found).rows() if one["activity"] in ACTS]
         lasting = [one for one in boxes if one["end"] > one["start"]]
-        assert sum(len(one.collections) for one in axes) == len(lasting)
+        paths = [patch.get_path() for one in axes for patch in one.patches]
+        assert sum(len(path.vertices) // 5 for path in paths) == len(lasting)
         (legend,) = figure.legends
         said = {text.get_text() for text in legend.get_texts()}
         assert said == {

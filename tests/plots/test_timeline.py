@@ -92,7 +92,7 @@ def spans_of(chart: Chart, worker: int | None, kind: str = "") -> list[tuple[obj
     return [
         (row["activity"], row["start"], row["end"])
         for row in chart.rows()
-        if (row["worker"], row["kind"]) == (worker, kind) and row["activity"]
+        if (row["row"], row["kind"]) == (worker, kind) and row["activity"]
     ]
 
 
@@ -138,11 +138,11 @@ class TestChart:
         )
         chart = chart_of(Result(slow, [a_run("none", 100, 5)], []))
         shown = [*range(timeline.MOST_WORKERS - 2), 70, 99]
-        assert sorted({row["worker"] for row in chart.rows()} - {None}) == shown
+        assert sorted({row["row"] for row in chart.rows()} - {None}) == shown
         assert chart.remarks == {"async PS": "16 of 100 workers; 5 updates"}
         # A strategy with fewer workers than the cluster shows those that it has.
         alone = Result(slow, [replace(a_run("single", 1, 5), strategy="none")], [])
-        assert {row["worker"] for row in chart_of(alone).rows()} == {0, None}
+        assert {row["row"] for row in chart_of(alone).rows()} == {0, None}
 
     def test_a_first_update_beyond_the_window_is_told(self) -> None:
         fine = a_run("a", 2, 30, cut=timeline.MOST_TO_REACH // 12)

@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from varsim.report.charts import spans
 from varsim.report.charts.looks import PARTS, Look, looks
-from varsim.report.charts.spans import acts
+from varsim.report.charts.spans import spans
 from varsim.report.charts.style import (
     FAINT,
     INK,
@@ -242,14 +241,6 @@ def _write(panel: Panel, across: list[object], down: list[object], highest: floa
             )
 
 
-def _spans(every: Sequence[Panel], _: Looks) -> Made:
-    """What workers did; see `spans`; or replicas, with what they sent; see `acts`."""
-    if "to" in every[0].chart.data:
-        return acts(every)
-    found = [(panel.axes, panel.rows) for panel in every]
-    return Made(*spans.draw(every[0].chart, found))
-
-
 # --- lines and points
 
 
@@ -437,5 +428,5 @@ _MARKS: Final[Mapping[str, Callable[[Sequence[Panel], Looks], Made]]] = {
     "lines": _lines,
     "points": _points,
     "heat": _heat,
-    "spans": _spans,
+    "spans": lambda every, _: spans(every),
 }

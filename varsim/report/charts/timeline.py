@@ -110,14 +110,14 @@ def chart(result: "Result", played: Mapping[str, Any], named: Mapping[str, str])
     end, phases = min(played["window"], played["end"]), [one["name"] for one in played["phases"]]
     rows, remarks = [], {}
     for label, strategy in zip(result.strategies, played["strategies"], strict=True):
+        every = (worker["rank"] for worker in strategy["workers"])
+        rows += [_row(named[label], rank, "", 0, end) for rank in every]
         lost = {(row[0], row[1]) for row in strategy["gradients"] if row[-1] in IN_VAIN}
         for rank, phase, start, until, iteration, beside in _bars(strategy):
             vain = phase == Phase.COMPUTE and (rank, iteration) in lost
             kind = "beside" if beside else "vain" if vain else ""
             if start < min(until, end):
                 rows.append(_row(named[label], rank, phases[phase], start, min(until, end), kind))
-        every = (worker["rank"] for worker in strategy["workers"])
-        rows += [_row(named[label], rank, "", 0, end) for rank in every]
         updates = (moment for moment in strategy["updates"] if moment <= end)
         rows += [_row(named[label], None, "update", moment, moment) for moment in updates]
         remarks[named[label]] = _remark(result, label, end)
@@ -141,7 +141,7 @@ def _row(
     who: str, rank: int | None, activity: str, start: int, end: int, kind: str = ""
 ) -> dict[str, Any]:
     at = {"start": start / NANOSECONDS, "end": end / NANOSECONDS}
-    return {"who": who, "worker": rank, "activity": activity, **at, "kind": kind}
+    return {"who": who, "row": rank, "activity": activity, **at, "kind": kind}
 
 
 def _remark(result: "Result", label: str, end: int) -> str:
