@@ -167,3 +167,7 @@ def test_modes_over_reads_per_write_with_a_ring_where_two_cross() -> None:
     assert axes.get_ylabel() == "time per step (ms)"
     low, high = axes.get_ylim()
     assert low <= 0 < 4 * 4 * COLLECTED / 1000 <= high
+    # What was run has a mark, on the frame, too; what was read off the line has none.
+    own = axes.get_lines()[0]
+    assert list(own.get_markevery()) == [0, 1, 3, 5]
+    assert not own.get_clip_on()

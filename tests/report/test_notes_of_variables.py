@@ -80,10 +80,10 @@ def test_modes_that_are_practically_equal_are_fastest_together_over_ratios() -> 
     assert "best2" not in over.values
 
 
-def test_a_step_that_takes_no_time_has_no_ratio() -> None:
+def test_a_step_that_takes_no_time_has_no_ratio_and_wins_no_ranking() -> None:
     alone = {"workers": 1}
     report = simulate_variables(scenario((add(1.0),), cluster=alone)).report
-    assert report.headline[0].values["tied"] == ("on_read", "on_write")
+    assert report.headline[0].values["who"] == ("on_read", "on_write")
     (ratio,) = (one for one in report.table.columns if one.key == "time_ratio")
     cells = dict(zip(report.table.rows, ratio.cells, strict=True))
     assert shown(cells["on_write"]) == "tie"

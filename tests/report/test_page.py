@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ def test_bars_of_one_metric_have_one_scale(path: Path) -> None:
     assert widths == ["25", "12", "50", "25", "38", "100"], "of 40 examples/s"
 
 
+def test_a_caption_speaks_of_bands_only_where_there_are_some(path: Path, tmp_path: Path) -> None:
+    exact = Column("speed a", "a", (Number(10), Number(20), Number(15)))
+    charts = along(Table(PLACES, (exact,), corner="by workers"), {"speed": "speed"}, {"a": "a"})
+    page.write(replace(told(), charts=tuple(charts)), tmp_path)
+    assert "bands" in path.read_text(encoding="utf-8")
+    assert "bands" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_name_is_text_and_no_markup(tmp_path: Path) -> None:
     page.write(told("<b>\u202e</b>"), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -137,7 +146,7 @@ class TestInABrowser:
     def test_lines_tell_their_values_by_keys_and_ring_their_best(self, shown: Any) -> None:
         chart = shown.locator("#chart-along")
         assert chart.locator(".ring").count() == 2
-        picture = chart.locator("svg")
+        picture = chart.locator("svg").first
         picture.focus()
         for _ in range(2):
             shown.keyboard.press("ArrowRight")

@@ -328,6 +328,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "step-tie": partial(_step, "Tied fastest"),
     "step-close": partial(_step, "Too close to call"),
     "step-alone": "{best}: {rate} a step.",
+    "step-free": "A step takes no time in {who}: nothing is computed, and nothing sent.",
     "fastest-over": _fastest_over,
     "told-steps": _told_steps,
     "read-outside": "Last read from outside: {seen}.",

@@ -67,6 +67,7 @@ def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] =
         "more": report.kind != "training" and len(columns) < len(report.table.columns),
         "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
+        "cut": [at for at, one in enumerate(columns) if one in split],
         "charts": drawn(report.charts, _colors(report)),
         "maps": open_tables,
         "folded": _folded([*closed, *report.appendix]),
@@ -283,13 +284,12 @@ def _inert(value: object) -> object:
 
 # How to read a chart, by its name or else its mark.
 _ABOUT: Final = {
-    "loss": "Means over the replications, bands their 95 % intervals. A rising curve means that "
-    "the learning rate is too large there.",
-    "crossover": "Means over the replications, bands their 95 % intervals; a ring: two modes take "
-    "the same time.",
-    "lines": "Means over the replications, bands their 95 % intervals; rings their best.",
+    "loss": "A rising curve means that the learning rate is too large there.",
+    "crossover": "A ring: two modes take the same time.",
+    "lines": "Rings: the best of each.",
     "points": "Click a point to open its row.",
 }
+_BANDS: Final = "Means over the replications, bands their 95 % intervals. "
 _FRONT: Final = " The line joins the points that beat everything cheaper."
 _FLAGS: Final = ("front", "hollow", "ring")  # of points
 _NO_AXES: Final = (*_FLAGS, "x", "mean", "text")  # columns of points
@@ -333,7 +333,9 @@ def _chart(views: Sequence[Chart], colors: Mapping[str, str]) -> Drawn:
     heading = _axis(first.y if len(heads) == 1 else first.x)["head"]
     if len(heads) > 1:
         heading = f"along {heading}"
-    return Drawn(name, capital(heading), about, _lines(views, colors))
+    content = _lines(views, colors)
+    banded = any("low" in view for one in content["series"] for view in one["views"])
+    return Drawn(name, capital(heading), _BANDS * banded + about, content)
 
 
 def _lines(views: Sequence[Chart], colors: Mapping[str, str]) -> dict[str, Any]:
@@ -356,16 +358,14 @@ def _lines(views: Sequence[Chart], colors: Mapping[str, str]) -> dict[str, Any]:
     return {"mark": "lines", "views": axes, "series": series}
 
 
-def _series(chart: Chart, name: str) -> dict[str, Any]:
-    rows = [at for at, own in enumerate(chart.data[chart.by]) if own == name]
-    picked = {
-        key: [_plain(chart.data[key][at]) for at in rows] for key in ("x", "mean", "low", "high")
-    }
-    known = all(value is not None for value in picked["low"])
-    if not known or picked["low"] == picked["high"]:
-        picked = {"x": picked["x"], "mean": picked["mean"]}
-    ring = [bool(chart.data["ring"][at]) for at in rows] if "ring" in chart.data else []
-    return picked | ({"ring": ring} if any(ring) else {})
+def _series(chart: Chart, name: str) -> dict[str, list[Any]]:
+    """A line: its columns, without those that say nothing."""
+    rows = [row for row in chart.rows() if row[chart.by] == name]
+    columns = ("x", "mean", "low", "high", "ring", "between")
+    found = {key: [_plain(row[key]) for row in rows] for key in columns if key in chart.data}
+    if None in found["low"] or found["low"] == found["high"]:
+        del found["low"], found["high"]
+    return {key: one for key, one in found.items() if key not in columns[4:] or any(one)}
 
 
 def _points(chart: Chart, colors: Mapping[str, str]) -> dict[str, Any]:
@@ -398,6 +398,6 @@ def _axis(head: str) -> dict[str, str]:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it, five digits of a number."""
-    if isinstance(value, str) or value is None:
+    if isinstance(value, str | bool) or value is None:
         return value
     return float(f"{value:.5g}") if math.isfinite(value) else None

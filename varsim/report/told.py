@@ -132,7 +132,8 @@ class Chart(NamedTuple):
 
     - bars: `mean`, `half`, `best` (it wins); with `x` upright, at each `x`
     - cut bars: `part` (in `looks`), `mean`
-    - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks
+    - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks;
+      what is `between` others was read off a line, and has no mark
     - points: `x`, `mean`, `hollow`, `text` beside it; a page joins those of the `front`, has all
       other columns as axes to choose, and a point opens its row of the table with the chart's name
     - heat: `x`, `row`, `mean`, `best`; `by`: of what the colours are; `target`: their middle

@@ -1,17 +1,18 @@
 """How strategies and activities are told apart: colours, markers, dashes, hatches.
 
-A hue belongs to a family of strategies, wherever it is drawn: those of Petroff, "Accessible Color
-Sequences for Data Visualization" (2021), arXiv 2107.02270, matplotlib's style petroff6, which the
-colour-blind tell apart. Variants within a family are lighter or darker, by steps of 0.07 or more in
-the lightness of OKLab: the first three by most, then those with most contrast to all before (dark
-shades have little, which small marks show). Each has a contrast of 3 or more to its page (the hues
-themselves have 2.1 and 2.7 where they are lightest). The first of a family has a solid line, all
-others have dashes: the darkest shades of all families look alike. Colour never stands alone:
+A hue belongs to a family of strategies: those of Petroff, "Accessible Color Sequences for Data
+Visualization" (2021), arXiv 2107.02270, matplotlib's style petroff6, which the colour-blind tell
+apart. A variant has the hue of a family that is not there: dots of one hue in several shades are
+hard to tell apart. Where all are taken, it is lighter or darker than its family, by steps of 0.07
+or more in the lightness of OKLab: the first three by most, then those with most contrast to all
+before. A shade has a contrast of 3 or more to its page (hues 2.1 and 2.7 where they are lightest).
+The first of a family has a solid line, all others have dashes. Colour never stands alone:
 strategies differ by marker too, activities by hatch. A page without figures needs them, too, so
 that nothing here draws.
 """
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Final, NamedTuple, TypeAlias
 
 Line: TypeAlias = str | tuple[float, tuple[float, ...]]
@@ -83,19 +84,26 @@ class Look(NamedTuple):
 
 
 def looks(families: Mapping[str, str]) -> dict[str, Look]:
-    """How every strategy looks, by its family: the hue of that, and the next of its variants.
+    """How every strategy looks: the hue of its family; a variant, one that no family here needs.
 
-    Of an unknown family it is like a variant of the one that none before it has.
+    Where none is left, the next shade of its own. Of an unknown family it is like a variant of the
+    one that fewest have.
     """
+    own = {label: family for label, family in families.items() if family in SHADES}
+    for label in families:
+        own.setdefault(label, min(SHADES, key=[*own.values()].count))
+    free = [family for family in SHADES if family not in own.values()]
     found: dict[str, Look] = {}
     used: list[str] = []
-    for index, (label, family) in enumerate(families.items()):
-        own = family if family in SHADES else min(SHADES, key=used.count)
-        variant = used.count(own)
+    shades = {family: cycle(each) for family, each in SHADES.items()}
+    for index, label in enumerate(families):
+        family = own[label]
+        variant = used.count(family)
         varied = len(used) - len(set(used))  # how many before it are no first of their family
-        used.append(own)
+        used.append(family)
+        lent = free.pop(0) if variant and free else family
         found[label] = Look(
-            SHADES[own][variant % len(SHADES[own])],
+            next(shades[lent]),
             MARKERS[index % len(MARKERS)],
             DASHES[1 + varied % (len(DASHES) - 1) if variant else 0],
         )

@@ -96,10 +96,11 @@ def _headline(result: "VariablesResult", ranking: Ranking[str]) -> Iterator[Note
     if result.ratios and len(result.modes) > 1:
         yield _over(result)
     times = {mode: Number.of(result.estimate(mode, _TIME), "s") for mode in result.modes}
+    free = tuple(mode for mode, time in times.items() if time.mean == 0)
     found = headline(ranking, {mode: mode for mode in times}, times, result.replications)
     as_written: dict[str, Value] = {"written": "yes"} if result.ratios else {}
     code = found.code if found.code == "untold" else f"step-{found.code}"
-    yield Note(code, {**found.values, **as_written})
+    yield Note("step-free", {"who": free}) if free else Note(code, {**found.values, **as_written})
     if said := _read_outside(result):
         yield Note("read-outside", {"seen": said})
 
@@ -220,6 +221,8 @@ def seen(result: "VariablesResult") -> Table:
             beside(view.copies, workers if len(view.copies) > 1 else 1) for view in views
         ],
     }
+    if all(read in ("-", own) for _, read, own in zip(*columns.values(), strict=True)):
+        del columns["replicas"]  # they read what their copies hold
     single = len(result.modes) == 1
     return Table(
         tuple(name if single else f"{name}, {mode}" for name, mode in pairs),
@@ -286,14 +289,12 @@ def _charts(result: "VariablesResult") -> Iterator[Chart]:
     rows = []
     for mode in result.modes:
         found = [result.estimate(mode, _TIME, ratio)[:3] for ratio in result.ratios]
-        places = dict.fromkeys(result.ratios, False)
-        places |= {
-            one.reads_per_write.mean: True for one in result.crossovers() if one.first == mode
-        }
-        for x in sorted(places):
+        crossed = {one.reads_per_write.mean for one in result.crossovers() if one.first == mode}
+        for x in sorted({*result.ratios, *crossed}):
             ends = [float(np.interp(x, result.ratios, own)) for own in zip(*found, strict=True)]
             own = dict(zip(("mean", "low", "high"), ends, strict=True))
-            rows.append({"who": mode, "x": x, **own, "ring": places[x]})
+            marks = {"ring": x in crossed, "between": x not in result.ratios}
+            rows.append({"who": mode, "x": x, **own, **marks})
     yield Chart.of(
         "crossover",
         "lines",

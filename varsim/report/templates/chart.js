@@ -1,5 +1,5 @@
 // The charts of a page: lines with bands, and points, on axes in plain units; by pointer and keys.
-// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, ring}]}]}.
+// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, ring, between}]}]}.
 // Points: {mark, x, y, axes: [{head, unit, values}], names, colors, series, front, hollow, ring, said, table}.
 "use strict";
 // The marks of strategies: corners, where the first is, how far in every third is; the area of a circle.
@@ -19,7 +19,7 @@ function scale({ head, unit = "" }, values, { up = false, logs = true } = {}) {
   }
   const low = Math.min(...known), high = Math.max(...known), [worth, own] = unitOf(unit, high);
   const wide = logs && low > 0 && high >= 16 * low && texts.length > 2, of = (value) => (wide ? Math.log(value) : value);
-  const from = of(wide ? low : up || low < high / 2 ? Math.min(0, low) : low), to = of(high);
+  const from = of(wide ? low : up || low < high / 4 ? Math.min(0, low) : low), to = of(high);
   const at = (value) => 0.015 + (0.955 * (of(value) - from)) / (to - from || 1);
   const ticks = [], step = rung((to - from) / worth / 6 || 1);
   for (let n = wide ? rung(low / worth) : Math.ceil(from / worth / step) * step; n <= (high / worth) * 1.001 && ticks.length < 99; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
@@ -86,15 +86,16 @@ function lines(box, data) {
     const x = scale(across, xs), y = scale(up, [...means.filter((value) => value <= most), most], { up: true, logs: false });
     const right = Math.min(box.clientWidth / 3, 14 + 7 * Math.max(...shown.map(({ name }) => name.length)));
     const { width, height, left, bottom, top, px, py, write, wanted } = grid(svg, x, y, right);
-    const at = (value) => px(x.at(value)), over = (value) => clamp(py(y.at(value)), top - 8, height - bottom);
+    const at = (value) => px(x.at(value)), over = (value) => clamp(py(y.at(value)), -9e3, height - bottom);
     const path = (one, values) => one.x.map((value, i) => (values[i] === null ? "" : `${at(value)},${over(values[i])}`)).filter(Boolean);
     if (target) wanted(over(target), target);
-    const labels = [];
+    // What is too high is cut off.
+    const labels = [], tall = height - top + 6, inside = make("svg", svg, { y: top - 6, width, height: tall, viewBox: `0 ${top - 6} ${width} ${tall}` });
     for (const one of shown) {
-      const { name, color, mean, low, high, ring = [] } = one, line = path(one, mean);
-      if (low) make("path", svg, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
-      make("path", svg, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
-      if (line.length <= 40) for (const place of line) make("path", svg, { d: shape(0, 3), transform: `translate(${place})`, fill: color });
+      const { name, color, mean, low, high, ring = [], between = [] } = one, line = path(one, mean);
+      if (low) make("path", inside, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
+      make("path", inside, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
+      if (line.length <= 40) line.forEach((place, i) => { if (!between[i]) make("path", inside, { d: shape(0, 3), transform: `translate(${place})`, fill: color }); });
       ring.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
       labels.push({ name, color, end: line.at(-1).split(",").map(Number) });
     }
