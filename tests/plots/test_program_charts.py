@@ -5,6 +5,7 @@ A byte takes 1 us, the latency is 100 us (see `programs`).
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
@@ -135,7 +136,7 @@ class TestStep:
         boxes = [one for one in step_chart(found).rows() if one["activity"] in ACTS]
         lasting = [one for one in boxes if one["end"] > one["start"]]
         paths = [patch.get_path() for one in axes for patch in one.patches]
-        assert sum(len(path.vertices) // 5 for path in paths) == len(lasting)
+        assert sum(len(np.asarray(path.vertices)) // 5 for path in paths) == len(lasting)
         (legend,) = figure.legends
         said = {text.get_text() for text in legend.get_texts()}
         assert said == {
