@@ -15,7 +15,7 @@ from varsim.scenario.shape import Shape, described, kinds, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import STRATEGIES
-from varsim.study.metrics import METRICS
+from varsim.study.metrics import TABLE
 from varsim.study.tables import COLUMNS
 from varsim.values.schema import field_docstrings
 
@@ -141,8 +141,8 @@ def named() -> Iterator[str]:
 
 
 def metrics() -> Iterator[str]:
-    """Every metric of a run."""
-    rows = [(f"`{name}`", one.unit, one.description) for name, one in METRICS.items()]
+    """Every number that runs have, of a sweep or plan, too."""
+    rows = [(f"`{name}`", one.unit, one.description) for name, one in TABLE.items()]
     yield _table(("metric", "unit", "what it means"), rows)
 
 

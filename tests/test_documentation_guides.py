@@ -106,7 +106,7 @@ def test_what_a_month_keeps_is_what_is_shown(
         assert done.exit_code == 0, done.stderr
         rows = [*csv.DictReader(done.stdout.splitlines())]
         for row, said in zip(rows, re.findall(r"[0-9.]+", shown), strict=True):
-            kept = 100 * float(row["goodput_fraction"])
+            kept = 100 * float(row["goodput"])
             assert f"{kept:.{len(said.partition('.')[2])}f}" == said
 
 
@@ -123,7 +123,7 @@ def test_what_a_month_keeps_otherwise(tmp_path: Path, monkeypatch: pytest.Monkey
     beside, stopping = re.findall(
         r"asynchronous write leaves ([0-9.]+) % instead\s+of ([0-9.]+) %", text
     )[0]
-    kept = [f"{100 * float(row['goodput_fraction']):.1f}" for row in rows]
+    kept = [f"{100 * float(row['goodput']):.1f}" for row in rows]
     assert kept == [stopping, beside]
     (tmp_path / "month.yaml").write_text(month)
     (best,) = re.findall(r"say how long that is, ([0-9.]+ min) of\s+work", text)

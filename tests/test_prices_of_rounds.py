@@ -7,7 +7,8 @@ import pytest
 from tests.building import scenario
 from tests.seams import Run, run_one
 from varsim import Scenario, simulate
-from varsim.study.case import SENT, case_of, measured
+from varsim.study.case import case_of, measured
+from varsim.study.metrics import SENT
 from varsim.study.result import costs
 
 # 4 workers, 1 s a step; an all-reduce of 8 kB by a ring takes 6 messages of 2 ms each, and sends

@@ -279,14 +279,14 @@ def test_scale_out_compares_with_one_worker_alone() -> None:
     assert same == same[:1] * 3
     assert {name: found[:3] for name, found in ring.scaling.items()} == {
         "speedup": (1.0, 1.0, 1.0),
-        "efficiency_fraction": (1.0, 1.0, 1.0),
+        "efficiency": (1.0, 1.0, 1.0),
     }
     of_eight = {name: found.mean for name, found in rows["on_write", 1].scaling.items()}
     assert of_eight["speedup"] == pytest.approx(
         rows["on_write", 1].mean("examples_per_s") / alone.mean("examples_per_s")
     )
-    assert of_eight["efficiency_fraction"] == pytest.approx(of_eight["speedup"] / 8)
-    assert 0.3 < of_eight["efficiency_fraction"] < 1
+    assert of_eight["efficiency"] == pytest.approx(of_eight["speedup"] / 8)
+    assert 0.3 < of_eight["efficiency"] < 1
 
 
 if __name__ == "__main__":

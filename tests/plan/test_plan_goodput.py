@@ -66,12 +66,12 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
     assert isinstance(said.values["best"], Number)
     assert said.values["best"].mean == every
     told = plan.report
-    place = told.data.columns.index("checkpoint_interval_s")
+    place = told.data.columns.index("checkpoint_interval")
     first, second = told.data.rows
     assert first[place] == every
     assert math.isnan(float(str(second[place])))
     document = told.facts()
-    assert document["answer"]["checkpoint_interval_s"]["mean"] == every
+    assert document["answer"]["checkpoint_interval"]["mean"] == every
     (cells,), (chart,) = told.appendix, told.charts
     assert "optimal interval" in [one.head for one in cells.columns]
     assert (chart.x, chart.y) == ("cost of a million examples (USD)", "goodput >= 70 % (share)")

@@ -12,7 +12,7 @@ from varsim import simulate
 from varsim.report.products.plan_cells import document
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study import search as searching
-from varsim.study.case import SENT, Finished
+from varsim.study.case import Finished
 from varsim.study.cells import (
     Cell,
     Places,
@@ -25,6 +25,7 @@ from varsim.study.cells import (
     value,
 )
 from varsim.study.cheapest import Plan, binding, closest, trade
+from varsim.study.metrics import SENT
 from varsim.study.runs import Processes
 from varsim.study.search import FRESH
 from varsim.study.verdict import Judgement

@@ -42,7 +42,7 @@ def test_staleness_of_pairs_is_in_exchanges() -> None:
     result = simulate(a_scenario(strategies=kinds, stop={"global_steps": 2}))
     units = {row[0]: row[2] for row in result.summary_rows if row[1] == "staleness_mean"}
     assert units == {"gossip": "updates", "pairs": "exchanges", "none": "updates"}
-    unit, about = result.metrics["staleness_max"]
+    unit, about = result.metrics["staleness_max"][:2]
     assert unit == "updates or exchanges"
     assert about.startswith("updates between the read and the application of an applied gradient, ")
     assert about.endswith("read of it and its own step: largest of a replication")

@@ -31,9 +31,9 @@ def test_every_point_meets_the_same_failures(tmp_path: Path) -> None:
 
     frame = table.frame()
     assert frame["interruptions"].nunique() == 1
-    assert frame["goodput_fraction"].nunique() == 4
-    assert frame["goodput_fraction"].idxmax() in (1, 3)
-    assert {"checkpoint_fraction", "lost_fraction", "availability_fraction"} <= set(frame)
+    assert frame["goodput"].nunique() == 4
+    assert frame["goodput"].idxmax() in (1, 3)
+    assert {"life_checkpoint", "life_lost", "availability"} <= set(frame)
     assert table.mattering("on_write") == [0]
 
 
@@ -45,7 +45,7 @@ def test_what_optimal_means_is_told_of_each_point(tmp_path: Path) -> None:
     )
     table = carried_out(sweep(block, base=MORTAL), tmp_path)
 
-    told = table.frame()["checkpoint_interval_s"].tolist()
+    told = table.frame()["checkpoint_interval"].tolist()
     assert all(map(math.isnan, told[:2]))
     for found, write in zip(told[2:], (60.0, 240.0), strict=True):
         mean = 4 * 86_400 / 4  # of the job: there are four workers
@@ -60,7 +60,7 @@ def test_what_optimal_means_is_told_of_each_point(tmp_path: Path) -> None:
     assert [cell if isinstance(cell, str) else cell.unit for cell in chosen.cells] == [
         *("-", "-", "days", "days")
     ]
-    assert "every: optimal chose" in descriptions(table)["checkpoint_interval_s"]
+    assert "every: optimal chose" in descriptions(table)["checkpoint_interval"]
 
 
 def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
     )
     block = "checkpoint.write: [1 min, 4 min]\nmost_replications: 2"
     table = carried_out(sweep(block, base=base), tmp_path)
-    rounds = table.frame()["checkpoint_interval_s"] / 1000
+    rounds = table.frame()["checkpoint_interval"] / 1000
     best = [
         max(
             range(1, 20),
@@ -108,7 +108,7 @@ def test_inside_a_run_every_point_meets_the_same_failures(tmp_path: Path) -> Non
     frame = table.frame()
     assert len(frame) == 4
     assert frame["interruptions"].nunique() == 1
-    assert frame["goodput_fraction"].nunique() == 4
+    assert frame["goodput"].nunique() == 4
 
     deaths = set()
     for made in load(swept).scenarios:

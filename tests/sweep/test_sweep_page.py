@@ -220,7 +220,7 @@ class TestTold:
         table = carried_out(sweep("cluster.workers: [4]"), tmp_path)
         found = told(table)
         assert found.table.rows[0] == "all-reduce"
-        assert "efficiency_fraction" not in [one.key for one in found.table.columns]
+        assert "efficiency" not in [one.key for one in found.table.columns]
         assert found.headline[0].values["best"] == "all-reduce at workers = 4"
 
     def test_a_learning_rate_has_no_effect_on_throughput(self, tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def test_what_is_proportional_in_every_replication_is_sure() -> None:
 def test_the_table_has_half_widths(tmp_path: Path) -> None:
     table = carried_out(sweep("cluster.workers: [2, 4]\nmost_replications: 3"), tmp_path)
     first, other = (row for row in table.rows if row.strategy == "on_write")
-    assert first.scaling["efficiency_fraction"].half_width == 0
-    assert other.scaling["efficiency_fraction"].half_width > 0
+    assert first.scaling["efficiency"].half_width == 0
+    assert other.scaling["efficiency"].half_width > 0
     speedup = other.scaling["speedup"]
-    assert other.scaling["efficiency_fraction"].half_width == pytest.approx(speedup.half_width / 4)
+    assert other.scaling["efficiency"].half_width == pytest.approx(speedup.half_width / 4)
     frame = table.frame()
     assert frame["speedup_half_width"][2] == speedup.half_width
 

@@ -72,7 +72,7 @@ def test_for_programs_there_are_csv_and_json(file: Path) -> None:
             (float(best["learning_rate"]), "fresh"),
         )
     ]
-    assert float(rows[2]["time_to_target_s_low"]) <= float(rows[2]["time_to_target_s"])
+    assert float(rows[2]["time_to_target_low"]) <= float(rows[2]["time_to_target"])
     assert closing.startswith("result sha256: ")
 
     told = json.loads(varsim("tune", file, "--format", "json", "--rates", "0.2,0.4")[0])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import compress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
@@ -20,14 +20,9 @@ from varsim.study import metrics as measuring
 from varsim.study.beginning import hopeless
 from varsim.study.gradients import Gradients, micro_batches, warm_up, window
 from varsim.study.lives import interval_chosen, of_life
-from varsim.study.metrics import sent_per_second
+from varsim.study.metrics import COMPUTED, SENT, sent_per_second
 from varsim.study.simulation import Run, run_one
 from varsim.version import ENGINE_VERSION
-
-# What is measured of a run besides METRICS. Bytes from machine to machine per second.
-SENT: Final = "sent_bytes_per_s"
-# And how many gradients each worker computed: whether the run says anything.
-COMPUTED: Final = "gradients_computed_per_worker"
 
 
 class Case(NamedTuple):
@@ -105,7 +100,7 @@ def run_tasks(
 
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
-    """Every metric of a run but those that compare it with others, INTERVAL, SENT and COMPUTED."""
+    """Every number of a run alone: all in TABLE but comparisons and prices."""
     span = window(scenario, trace)
     split = spent = measuring.worker_time(trace)
     if span != (0, trace.end):

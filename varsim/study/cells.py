@@ -10,10 +10,10 @@ from varsim.scenario.space import Point, Quantity
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.strategies import Strategy
-from varsim.study.case import COMPUTED, SENT, Case, Finished, case_of
+from varsim.study.case import Case, Finished, case_of
 from varsim.study.grid import short_names
 from varsim.study.lives import INTERVAL, KEPT
-from varsim.study.metrics import COSTS, bounded, throughput
+from varsim.study.metrics import COMPUTED, COSTS, SENT, bounded, throughput
 from varsim.study.verdict import (
     NOTHING,
     Done,

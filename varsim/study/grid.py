@@ -16,10 +16,10 @@ from varsim.scenario.space import Number, Sweep
 from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.strategies import Strategy, families
-from varsim.study.case import COMPUTED, SENT, Case, Finished
+from varsim.study.case import Case, Finished
 from varsim.study.lives import INTERVAL, KEPT
-from varsim.study.metrics import COSTS, INTERVALS, OF_VALUES, metrics
-from varsim.study.runs import STEERING, Books, precise, steering
+from varsim.study.metrics import COMPUTED, COSTS, SENT, TABLE, metrics
+from varsim.study.runs import STEERING, TARGET, Books, precise, steering
 from varsim.study.shown import Shown
 from varsim.study.verdict import NOTHING, Done, Estimate, interval, lead_of, paired
 
@@ -28,26 +28,14 @@ if TYPE_CHECKING:
 
 
 Cell: TypeAlias = Number
-# Metric of a run -> its column: with the unit in the name, as in all tables.
-SHOWN: Final = {
-    STEERING: "examples_per_s",
-    "updates_per_s": "updates_per_s",
-    "staleness_mean": "staleness_mean_updates",
-    "staleness_p99": "staleness_p99_updates",
-    "wasted_compute": "wasted_compute_fraction",
-    "step_time_p99": "step_time_p99_s",
-    "time_to_target": "time_to_target_s",
-    "final_loss": "final_loss",
-}
-# The same of jobs that fail at random.
-SHOWN_OF_LIVES: Final = {
-    "goodput": "goodput_fraction",
-    "kept_examples_per_s": "kept_examples_per_s",
-    "life_checkpoint": "checkpoint_fraction",
-    "life_lost": "lost_fraction",
-    "availability": "availability_fraction",
-    "interruptions": "interruptions",
-}
+# The metrics that are columns; and of jobs that fail at random, too.
+SHOWN: Final = (
+    *(STEERING, "updates_per_s", "staleness_mean", "staleness_p99", "wasted_compute"),
+    *("step_time_p99", TARGET, "final_loss"),
+)
+SHOWN_OF_LIVES: Final = (
+    *("goodput", KEPT, "life_checkpoint", "life_lost", "availability", "interruptions"),
+)
 # Last words of paths that say nothing without the one before.
 _OF_MANY: Final = ("kind", "mean", "shape", "value")
 HALF_WIDTH: Final = "_half_width"
@@ -78,7 +66,7 @@ class Row(NamedTuple):
 
     def exact(self, metric: str) -> bool:
         """Whether nothing random has an effect on a metric."""
-        return not self.random[metric in OF_VALUES or metric == "cost_to_target"]
+        return not self.random[TABLE[metric].of_values]
 
     def mean(self, metric: str) -> float:
         """The mean of a metric over replications; nan where it does not exist."""
@@ -199,19 +187,18 @@ class Table(Shown):
         return "" if prices is None else prices.currency
 
     @property
-    def shown(self) -> dict[str, str]:
-        """Metric -> its column."""
-        costs = {name: f"{name}_{self.currency}" for name in COSTS} if self.currency else {}
+    def shown(self) -> list[str]:
+        """The metrics that are columns."""
         chosen = any(INTERVAL in row.values for row in self.rows)
-        intervals = {INTERVAL: f"{INTERVAL}_s"} if chosen else {}
-        return shown_of(self.sweep.points[0].scenario) | intervals | costs
+        costs = COSTS if self.currency else ()
+        return [*shown_of(self.sweep.points[0].scenario), *[INTERVAL][: int(chosen)], *costs]
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, with units."""
+        """The names of the columns; metrics have the names that they have everywhere."""
         swept = [quantity.column for quantity in self.sweep.quantities]
         ratios = list(SPEEDS) if self.rows and self.rows[0].scaling else []
-        estimated = [*self.shown.values(), *ratios]
+        estimated = [*self.shown, *ratios]
         shown = [name for column in estimated for name in (column, column + HALF_WIDTH)]
         fits = [FITS] if self.misfits else []
         return [*swept, "strategy", "replications", "precise", *fits, *shown, "failure"]
@@ -320,9 +307,9 @@ def _matters(sweep: Sweep, index: int, cases: Iterable[tuple[int, str]]) -> bool
     return sum(quantity.group == group for quantity in sweep.quantities) > 1
 
 
-def shown_of(scenario: Scenario) -> dict[str, str]:
-    """The metrics that are shown of the runs of a scenario, each with its column."""
-    return SHOWN if scenario.failures is None else SHOWN | SHOWN_OF_LIVES
+def shown_of(scenario: Scenario) -> tuple[str, ...]:
+    """The metrics that are shown of the runs of a scenario."""
+    return SHOWN if scenario.failures is None else SHOWN + SHOWN_OF_LIVES
 
 
 def descriptions(table: Table) -> dict[str, str]:
@@ -336,11 +323,11 @@ def descriptions(table: Table) -> dict[str, str]:
         FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
     }
-    known = metrics(table.sweep.points[0].scenario) | INTERVALS | COSTS
-    for metric, column in table.shown.items():
-        unit, about = known[metric]
-        said[column] = f"{about} [{unit or '1'}]: mean over replications"
-    for column in (*table.shown.values(), *SPEEDS):
+    known = TABLE | metrics(table.sweep.points[0].scenario)
+    for metric in table.shown:
+        unit = table.currency + known[metric].unit if metric in COSTS else known[metric].unit
+        said[metric] = f"{known[metric].description} [{unit or '1'}]: mean over replications"
+    for column in (*table.shown, *SPEEDS):
         said[column + HALF_WIDTH] = (
             "half-width of its 95 % confidence interval (Student t); 0 where nothing random has an "
             "effect"
@@ -429,7 +416,7 @@ _WORKERS: Final = "cluster.workers"
 SPEEDS: Final = {
     "speedup": "examples/s, as a multiple of the yardstick's: `single` at the same point if it is "
     "swept along, else this strategy with the fewest workers, each of which counts as one",
-    "efficiency_fraction": "speedup / workers",
+    "efficiency": "speedup / workers",
 }
 
 
@@ -503,7 +490,7 @@ def scaling(
         taking_part = 1 if one.kind == "single" else workers
         mean, low, high = (part / taking_part for part in speedup[:3])
         efficiency = speedup._replace(mean=mean, low=low, high=high)
-        found.append({"speedup": speedup, "efficiency_fraction": efficiency})
+        found.append({"speedup": speedup, "efficiency": efficiency})
     return found
 
 

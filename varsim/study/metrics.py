@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +25,34 @@ from varsim.study.simulation import Run, run_one
 from varsim.study.verdict import latest, spread
 from varsim.study.why.levers import LEVERS, alone, times_only, without
 
-if TYPE_CHECKING:
-    pass
-
-
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
 OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
+# Bytes from machine to machine per second; and whether a run says anything.
+SENT: Final = "sent_bytes_per_s"
+COMPUTED: Final = "gradients_computed_per_worker"
 # Losses are compared at these shares of the time that every run of the result lasted.
 COMMON_TIMES = {"loss_at_25": 0.25, "loss_at_50": 0.5, "loss_at_75": 0.75, "loss_at_100": 1.0}
 
 
+# Which runs have a number: all, all beside others, those of jobs that fail at random, those at
+# prices, those where `every: optimal` chooses an interval, those of cases of a sweep or plan.
+Of: TypeAlias = Literal["run", "comparison", "life", "price", "choice", "case"]
+
+
 class Metric(NamedTuple):
-    """What a number means; unit is empty for pure numbers."""
+    """What a number means, and which runs have it; unit is empty for pure numbers.
+
+    `of_values`: it may differ between replications whose times are equal. What it means of jobs
+    that are undisturbed as they are simulated, and where failures strike inside the run and undo
+    what was done, `calm` and `interrupted` say, if it is not the same.
+    """
 
     unit: str
     description: str
+    of: Of = "run"
+    of_values: bool = False
+    calm: str = ""
+    interrupted: str = ""
 
 
 def _four(name: str, unit: str, what: str) -> dict[str, Metric]:
@@ -55,16 +68,31 @@ def _four(name: str, unit: str, what: str) -> dict[str, Metric]:
 _STALENESS = "updates between the read and the application of an applied gradient"
 _EXCHANGES = "exchanges of others with a worker's copy between its read of it and its own step"
 _SHARE = "share of all worker time (workers x simulated time) spent"
-METRICS: dict[str, Metric] = {
+_LOSS_AT = "last training loss measured in the first {} % of the time that every run lasted"
+_LIFE: Final = "share of all time of all workers, over the whole life of the job,"
+# Every number that runs have: one name for each, in CSV files, Python, targets, plans and sweeps.
+TABLE: Final[dict[str, Metric]] = {
     "simulated_time": Metric("s", "from the start of the run to its end"),
-    "updates": Metric("updates", "how often global_step rose"),
+    "updates": Metric(
+        "updates",
+        "how often global_step rose",
+        interrupted="updates that were kept: how often global_step rose, except for those undone",
+    ),
     "updates_per_s": Metric("1/s", "updates per second of simulated time"),
     "gradients_per_s": Metric(
         "1/s", "gradients applied per second; a partly applied one counts by its share"
     ),
-    "examples_per_s": Metric("1/s", "examples in applied gradients per second"),
-    "speedup": Metric("", "examples/s against one worker alone, paired by replication"),
-    "throughput_ratio": Metric("", "examples/s against the first strategy, paired by replication"),
+    "examples_per_s": Metric(
+        "1/s",
+        "examples in applied gradients per second",
+        calm="examples in applied gradients per second, as long as nothing fails",
+    ),
+    "speedup": Metric(
+        "", "examples/s against one worker alone, paired by replication", of="comparison"
+    ),
+    "throughput_ratio": Metric(
+        "", "examples/s against the first strategy, paired by replication", of="comparison"
+    ),
     **_four("step_time", "s", "time from one update to the next"),
     **_four("iteration_time", "s", "time from a worker's read of the parameters to its next read"),
     **_four("staleness", "updates", _STALENESS),
@@ -94,10 +122,16 @@ METRICS: dict[str, Metric] = {
         "gradients",
         "gradients computed by the end, or lost before that: the sum of the next four",
     ),
-    "gradients_applied": Metric("gradients", "gradients applied to every variable"),
+    "gradients_applied": Metric(
+        "gradients",
+        "gradients applied to every variable",
+        interrupted="gradients applied to every variable, and not undone",
+    ),
     "gradients_dropped": Metric(
         "gradients",
         "gradients applied to no variable: too stale, given up, or lost with their worker",
+        interrupted="gradients of which nothing is left: too stale, given up, lost with their "
+        "worker, or undone",
     ),
     "gradients_partly": Metric("gradients", "gradients applied to some variables only"),
     "gradients_pending": Metric("gradients", "gradients not yet applied when the run ended"),
@@ -105,33 +139,113 @@ METRICS: dict[str, Metric] = {
         "fraction",
         "compute time of dropped and lost gradients, and of the dropped share of partly applied "
         "ones, of all compute time",
+        interrupted="compute time of dropped, lost and undone gradients, and of the dropped "
+        "share of partly applied ones, of all compute time",
     ),
     "applied_share_min": Metric("fraction", "smallest share of applied gradients of one worker"),
     "applied_share_max": Metric("fraction", "largest share of applied gradients of one worker"),
-    "final_loss": Metric("", "training loss at the end of the run"),
-    "final_accuracy": Metric("fraction", "accuracy at the end of the run"),
-    "loss_at_25": Metric(
-        "", "last training loss measured in the first 25 % of the time that every run lasted"
+    "final_loss": Metric("", "training loss at the end of the run", of_values=True),
+    "final_accuracy": Metric("fraction", "accuracy at the end of the run", of_values=True),
+    **{f"loss_at_{n}": Metric("", _LOSS_AT.format(n), of_values=True) for n in (25, 50, 75)},
+    "loss_at_100": Metric(
+        "", "last training loss measured in the time that every run lasted", of_values=True
     ),
-    "loss_at_50": Metric(
-        "", "last training loss measured in the first 50 % of the time that every run lasted"
-    ),
-    "loss_at_75": Metric(
-        "", "last training loss measured in the first 75 % of the time that every run lasted"
-    ),
-    "loss_at_100": Metric("", "last training loss measured in the time that every run lasted"),
     "time_to_target": Metric(
-        "s", "time of the first update whose loss is at or below the target; every one is looked at"
+        "s",
+        "time of the first update whose loss is at or below the target; every one is looked at",
+        of_values=True,
     ),
-    "updates_to_target": Metric("updates", "updates made by then"),
+    "updates_to_target": Metric(
+        "updates",
+        "updates made by then",
+        of_values=True,
+        interrupted="updates that the model was made of by then",
+    ),
     "time_to_target_ratio": Metric(
-        "", "time to the target loss against the first strategy, paired by replication"
+        "",
+        "time to the target loss against the first strategy, paired by replication",
+        of="comparison",
+        of_values=True,
     ),
-    "divergence_mean": Metric("", "largest distance between two copies: mean of the evaluations"),
+    "divergence_mean": Metric(
+        "", "largest distance between two copies: mean of the evaluations", of_values=True
+    ),
     "divergence_max": Metric(
-        "", "largest distance between two copies: largest evaluation of a replication"
+        "",
+        "largest distance between two copies: largest evaluation of a replication",
+        of_values=True,
     ),
+    **{name: Metric("fraction", f"{_LIFE} {about}", "life") for name, (_, about) in PARTS.items()},
+    "availability": Metric("fraction", f"{_LIFE} in which the job was not down", "life"),
+    KEPT: Metric(
+        "1/s", "examples in updates that were kept, per second of the whole life of the job", "life"
+    ),
+    "failures_per_day": Metric("1/d", "failures that met the job", "life"),
+    "interruptions": Metric(
+        "",
+        "how often the job had to restart",
+        "life",
+        interrupted="how often workers had to restart",
+    ),
+    "cost_per_interruption": Metric(
+        "s",
+        "time lost and down for each of them",
+        "life",
+        interrupted="time of workers, all together, lost and down for each of them",
+    ),
+    "steps_discarded": Metric("updates", "updates that were thrown away, and made again", "life"),
+    "spares_used": Metric("", "how often a spare host took over", "life"),
+    TO_TARGET: Metric(
+        "s",
+        "when in the life of the job the update that reaches the target loss is first made",
+        "life",
+    ),
+    INTERVAL: Metric(
+        "s",
+        "the interval between checkpoints that every: optimal chose: of work, where a horizon is "
+        "followed, else of time; empty where every is a time",
+        "choice",
+    ),
+    "cost_per_hour": Metric(
+        "/h", "price of the machines, and of what they send, in an hour", "price"
+    ),
+    "cost_per_million_examples": Metric(
+        "", "price of a million examples in applied gradients", "price"
+    ),
+    "cost_to_target": Metric("", "price of the time to the target loss", "price", of_values=True),
+    SENT: Metric("bytes/s", "bytes from machine to machine per second", "case"),
+    COMPUTED: Metric("gradients", "gradients that each worker computed, on average", "case"),
 }
+
+
+def _those_of(*of: Of) -> dict[str, Metric]:
+    return {name: one for name, one in TABLE.items() if one.of in of}
+
+
+METRICS: Final = _those_of("run", "comparison")
+COMPARISONS: Final = _those_of("comparison")
+COSTS: Final = _those_of("price")
+
+
+def metrics(scenario: Scenario) -> dict[str, Metric]:
+    """What is measured of runs of a scenario, in words that are right there."""
+    if scenario.failures is None:
+        return METRICS
+    inside = in_run(scenario.failures)
+    return {
+        name: one._replace(description=(one.interrupted if inside else one.calm) or one.description)
+        for name, one in _those_of("run", "comparison", "life").items()
+    }
+
+
+def throughput(scenario: Scenario) -> str:
+    """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
+    return "examples_per_s" if scenario.failures is None else KEPT
+
+
+def bounded(target: str, scenario: Scenario) -> str:
+    """The metric that a target bounds."""
+    return throughput(scenario) if target == "throughput" else target
 
 
 def ageing_by(counts: Sequence[str], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
@@ -139,20 +253,11 @@ def ageing_by(counts: Sequence[str], metrics: Mapping[str, Metric]) -> dict[str,
     said = {"updates": _STALENESS, "exchanges": _EXCHANGES}
     unit, about = " or ".join(counts), ", or ".join(said[each] for each in counts)
     return {
-        name: Metric(unit, metric.description.replace(_STALENESS, about))
+        name: metric._replace(unit=unit, description=metric.description.replace(_STALENESS, about))
         if name.startswith("staleness")
         else metric
         for name, metric in metrics.items()
     }
-
-
-# These are about values, and so may differ between replications whose times are equal.
-OF_VALUES = (
-    *("final_loss", "final_accuracy", *COMMON_TIMES, "time_to_target", "updates_to_target"),
-    *("time_to_target_ratio", "divergence_mean", "divergence_max"),
-)
-# These compare runs; the others are measured of one run alone.
-COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")
 
 
 def measure(
@@ -390,72 +495,6 @@ def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, 
     }
 
 
-_OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
-SPEED: Final = "examples_per_s"
-OF_LIVES: Final[dict[str, Metric]] = {
-    **{name: Metric("fraction", f"{_OF_ALL} {about}") for name, (_, about) in PARTS.items()},
-    "availability": Metric("fraction", f"{_OF_ALL} in which the job was not down"),
-    KEPT: Metric(
-        "1/s", "examples in updates that were kept, per second of the whole life of the job"
-    ),
-    "failures_per_day": Metric("1/d", "failures that met the job"),
-    "interruptions": Metric("", "how often the job had to restart"),
-    "cost_per_interruption": Metric("s", "time lost and down for each of them"),
-    "steps_discarded": Metric("updates", "updates that were thrown away, and made again"),
-    "spares_used": Metric("", "how often a spare host took over"),
-    TO_TARGET: Metric(
-        "s", "when in the life of the job the update that reaches the target loss is first made"
-    ),
-}
-INTERVALS: Final[dict[str, Metric]] = {
-    INTERVAL: Metric(
-        "s",
-        "the interval between checkpoints that every: optimal chose: of work, where a horizon is "
-        "followed, else of time; empty where every is a time",
-    ),
-}
-# In other words: what is told of jobs that are undisturbed as they are simulated, and what where
-# failures strike inside the run, and undo what was done.
-_UNDISTURBED: Final = {
-    "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
-}
-_INTERRUPTED: Final = {
-    "updates": "updates that were kept: how often global_step rose, except for those undone",
-    "gradients_applied": "gradients applied to every variable, and not undone",
-    "gradients_dropped": "gradients of which nothing is left: too stale, given up, lost with their "
-    "worker, or undone",
-    "wasted_compute": "compute time of dropped, lost and undone gradients, and of the dropped "
-    "share of partly applied ones, of all compute time",
-    "updates_to_target": "updates that the model was made of by then",
-    "interruptions": "how often workers had to restart",
-    "cost_per_interruption": "time of workers, all together, lost and down for each of them",
-}
-
-
-def metrics(scenario: Scenario) -> dict[str, Metric]:
-    """METRICS, and OF_LIVES where hosts fail at random, in words that are right there."""
-    if scenario.failures is None:
-        return METRICS
-    known = METRICS | OF_LIVES
-    said = _INTERRUPTED if in_run(scenario.failures) else _UNDISTURBED
-    return known | {name: Metric(known[name].unit, about) for name, about in said.items()}
-
-
-def throughput(scenario: Scenario) -> str:
-    """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
-    return SPEED if scenario.failures is None else KEPT
-
-
-def bounded(target: str, scenario: Scenario) -> str:
-    """The metric that a target bounds."""
-    return throughput(scenario) if target == "throughput" else target
-
-
-COSTS: Final = {
-    "cost_per_hour": Metric("/h", "price of the machines, and of what they send, in an hour"),
-    "cost_per_million_examples": Metric("", "price of a million examples in applied gradients"),
-    "cost_to_target": Metric("", "price of the time to the target loss"),
-}
 # Of collectives what a round sends is counted in the third one: by then syncs that are sent ahead,
 # or applied late, come as regularly as all later ones.
 _COUNTED: Final = (2, 3)

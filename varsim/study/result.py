@@ -151,7 +151,7 @@ class Result(Shown):
         """Whether nothing random has an effect on this number: every replication has it."""
         if metric in measuring.COMMON_TIMES:  # which depend on how long the others' runs were
             return not any(values for _, values in self._randomness.values())
-        return not self._randomness[strategy][metric in measuring.OF_VALUES]
+        return not self._randomness[strategy][measuring.TABLE[metric].of_values]
 
     def ranking(self, metric: str, *, highest: bool = False) -> Ranking[str] | None:
         """The strategies that are compared, by one metric; None where none of them has it."""
@@ -481,14 +481,9 @@ def estimates(result: "Result", strategy: str) -> dict[str, Estimate]:
     if result.scenario.prices is None:
         return {}
     return {
-        name: interval(values, exact=result.exact(strategy, _follows_from(name)))
+        name: interval(values, exact=result.exact(strategy, name))
         for name, values in costs(result, strategy).items()
     }
-
-
-def _follows_from(cost: str) -> str:
-    """A metric that is random where a cost is."""
-    return "time_to_target" if cost == "cost_to_target" else "examples_per_s"
 
 
 def simulate(

@@ -190,8 +190,8 @@ class Rates:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns of `rows`: the goal's metric has its unit in its name."""
-        metric = "loss" if self.goal.loss is None else "time_to_target_s"
+        """The names of the columns of `rows`: `mean` is called by the goal."""
+        metric = "loss" if self.goal.loss is None else self.goal.metric
         named = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high"}
         return [named.get(name, name) for name in Row._fields]
 

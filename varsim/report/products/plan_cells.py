@@ -212,7 +212,7 @@ def _cell(plan: "Plan", one: Standing | None) -> dict[str, Any] | None:
         return None
     machines = one.cell.machines
     known = not math.isnan(one.every.mean)
-    chosen = {f"{INTERVAL}_s": plain_estimate(one.every)} if known else {}
+    chosen = {INTERVAL: plain_estimate(one.every)} if known else {}
     return {
         "cell": one.cell.number,
         "strategy": one.cell.label,
@@ -268,7 +268,7 @@ def _columns(plan: "Plan") -> list[str]:
     machines = "cost_per_hour" if question.base.prices is not None else "machines"
     objective = question.objective if question.objective != machines else "minimized"
     speed = throughput(question.base)
-    chosen = [f"{INTERVAL}_s", f"{INTERVAL}_s_half_width"] if _chosen(plan) else []
+    chosen = [INTERVAL, f"{INTERVAL}_half_width"] if _chosen(plan) else []
     return [
         "cell",
         "strategy",

@@ -16,7 +16,7 @@ from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, sure
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
-DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency_fraction")
+DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency")
 _SPEEDS: Final = (STEERING, KEPT)
 
 
@@ -100,7 +100,7 @@ def metrics(table: Table) -> list[tuple[str, str, str]]:
         found.append(("cost_per_hour", f"{table.currency}/h", ""))
     found.append(("staleness_p99", "stale p99", ""))
     if any(row.scaling for row in table.rows):
-        found.append(("efficiency_fraction", "efficiency", "share"))
+        found.append(("efficiency", "efficiency", "share"))
     return found
 
 
@@ -355,7 +355,7 @@ def _scaling(table: Table, named: Mapping[str, str]) -> Iterator[Chart]:
         for strategy in point.scenario.strategies
         if strategy.kind == "single"
     }
-    for metric, y in (("speedup", "speed-up"), ("efficiency_fraction", "efficiency (share)")):
+    for metric, y in (("speedup", "speed-up"), ("efficiency", "efficiency (share)")):
         found: list[dict[str, Any]] = []
         for heading, rows in beside(table, axis, _MOST_PAIRS).items():
             found += [
