@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tests.building import run, scenario
 from tests.seams import Phase, Trace
-from validation.networks.ring import Ring
+from validation.networks import Ring
 from varsim import simulate
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.report.products.training import document

@@ -7,12 +7,11 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from validation import report as validation_report
-from validation.finding import Finding
+from validation.finding import Finding, matches
 from validation.index.section import Section, broken, by_chance, missed
 from validation.index.whole import Asked, Whole, validated
 from validation.index.whole import published as published_findings
 from validation.index.words import error_of, left_out, number, sentence
-from validation.matching import matches
 from validation.points.point import Point, PointFileError, bundled_points, read_points
 from validation.published import PublishedFileError, presets
 from varsim.calibration.recorded.comparison import Comparison, compare

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 
 class Verdict(StrEnum):
@@ -42,3 +43,26 @@ class Finding:
         if self.got is None:
             return None
         return (self.got - self.expected) / (abs(self.expected) or 1.0)
+
+
+# Which lines of a validation are meant by a pattern.
+
+
+def matches(only: str | None, *names: str) -> bool:
+    """Whether one of the names fits: as a file name would, or, without wildcards, contains it."""
+    if only is None:
+        return True
+    pattern = only if any(letter in only for letter in "*?[") else f"*{only}*"
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+# That a point is not run, and why.
+
+
+class NotRunError(Exception):
+    """A point that describes something that varsim does not simulate, or not yet."""
+
+    def __init__(self, verdict: Verdict, why: str) -> None:
+        super().__init__(why)
+        self.verdict = verdict
+        self.why = why

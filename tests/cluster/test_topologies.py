@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.building import MS, NEEDED, declared, example, run, scenario, slow
-from validation.peers.links import Message, arrivals
+from validation.peers import Message, arrivals
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 # Of links on which 1 kB takes 1 s.

@@ -11,8 +11,7 @@ from scipy.integrate import quad
 
 from tests.seams import stream
 from validation.points import laws
-from validation.points.controls import Lateness, Steps, refined
-from validation.points.draws import beyond, draws
+from validation.points.controls import Lateness, Steps, beyond, draws, refined
 from validation.points.estimate import mean
 from validation.points.laws import LawOf
 from validation.points.order_statistics import barrier, slowed

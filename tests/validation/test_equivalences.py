@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
-from validation.equivalences import identities
-from validation.equivalences.findings import findings
+from validation import identities
 from validation.finding import Verdict
+from validation.identities import findings
 from varsim import Scenario
 from varsim.values.gradient import Gradients
 

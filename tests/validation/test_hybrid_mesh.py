@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tests.building import run, scenario
 from tests.seams import forget
-from validation.networks.hybrid_mesh import HybridMesh, most_rings
+from validation.networks import HybridMesh, most_rings
 from varsim import register
 
 LINK, HOST = 25e9, 10e9  # bytes/s

@@ -3,9 +3,7 @@
 import pytest
 
 from validation.finding import Finding
-from validation.peers import GROUPS, findings
-from validation.peers.bookkeeping import ConstantGradient
-from validation.peers.table import Row, rows
+from validation.peers import GROUPS, ConstantGradient, Row, findings, rows
 
 TABLE = rows()
 

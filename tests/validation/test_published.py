@@ -7,14 +7,13 @@ import pytest
 
 from tests.seams import load_text
 from tests.validation.published import ROWS, rows_of, setting_of, settings_of, told, used
-from validation.published.__main__ import MARK, main
+from validation.published.__main__ import MARK, as_yaml, main
 from validation.published.experiment import (
     Calibrated,
     Family,
     NotCalibratedError,
 )
-from validation.published.export import as_yaml
-from validation.published.families import FAMILIES, family_of
+from validation.published.findings import FAMILIES, family_of
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
 

@@ -8,8 +8,8 @@ import pytest
 from tests.validation.published import ROWS, curve, rows_of, setting_of, silent, write
 from validation.finding import Finding, Verdict
 from validation.published import findings
+from validation.published.findings import LEAD, Prediction, judged, summary
 from validation.published.hkbu import Hkbu
-from validation.published.judging import LEAD, Prediction, judged, summary
 
 PREDICTED = "median of absolute errors"
 

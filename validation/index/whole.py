@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from validation import between_nodes, faults, interruptions, outer, sharded
-from validation.finding import Finding
+from validation.finding import Finding, matches
 from validation.index.section import Section
-from validation.matching import matches
 from validation.points.findings import (
     BOUND,
     Ran,
@@ -270,7 +269,7 @@ def _measured(comparison: Comparison | None, only: str | None) -> list[Finding]:
 def _identities(asked: Asked, said: Said) -> list[Finding]:
     if asked.identities is None:
         return []
-    from validation.equivalences.findings import findings
+    from validation.identities import findings
 
     said("identities")
     found = findings(asked.identities)

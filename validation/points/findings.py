@@ -6,11 +6,9 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from validation.finding import Finding, Verdict
-from validation.matching import matches
+from validation.finding import Finding, NotRunError, Verdict, matches
 from validation.points.estimate import WIDEST, Estimate, Measured
 from validation.points.families import FAMILIES, NOT_RUN, UNKNOWN
-from validation.points.outcome import NotRunError
 from validation.points.point import Point
 from validation.points.ranges import outside
 from validation.points.scenario import SEED, seed_of

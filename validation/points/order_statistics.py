@@ -33,7 +33,7 @@ from validation.points.scenario import (
     scenario,
     step_seconds,
 )
-from varsim.cluster.record.trace import Phase, Span, Trace
+from varsim.cluster.record.trace import Outcome, Phase, Span, Trace
 from varsim.values.distributions import BLOCK
 
 # Worker-steps: of a replication, of one where a block of draws would be more, and at most of a
@@ -239,3 +239,39 @@ def speed_up(P: int) -> Measured:  # noqa: N803  (named as in the family)
 def first_k(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
     """rt-ksync."""
     return {"": step_time(P, K, laws.named(law, mean))}
+
+
+# Dropped micro-batches: how long a step of `on_write` takes, and how many of them are computed.
+#
+# DropCompute (Giladi et al., 2023): of so many micro-batches with exponential times a worker gives
+# up those for which a threshold leaves no time. Nothing takes time but computing; steps are
+# independent.
+
+
+STEP: Final = "step time"
+COMPUTED: Final = "completion rate"
+_MICRO_BATCHES: Final = 4_000  # micro-batches of a replication
+
+
+def drop_compute(P: int, M: int, mu: float, threshold: float, check: str) -> Measured:  # noqa: N803
+    """drop-compute."""
+    steps = max(_MICRO_BATCHES // (P * M), 10)
+    assert check == "between", "the only way that there is"
+    drop = {"threshold": threshold}
+    described = scenario(
+        {"kind": "on_write", "micro_batches": M, "drop_compute": drop},
+        P,
+        laws.exponential(1 / mu),
+        {"global_steps": steps},
+    )
+
+    def replication(number: int) -> tuple[float, float]:
+        trace = ran(described, number)
+        used = int((column(trace, "outcome") == Outcome.APPLIED).sum())
+        return trace.end / NANOSECONDS / steps, used / (P * M * steps)
+
+    def reduced(rows: Sequence[tuple[float, float]]) -> Measured:
+        times, shares = zip(*rows, strict=True)
+        return {STEP: mean(times), COMPUTED: mean(shares)}
+
+    return until_sure(replication, reduced, name=STEP)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from validation.points.bounded import rounds_of_start_up
+from validation.points.staleness import rounds_of_start_up
 
 Parameters: TypeAlias = Mapping[str, Any]
 

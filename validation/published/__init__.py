@@ -1,7 +1,6 @@
 """Published measurements, predicted: a part of every experiment is calibrated on, the rest not."""
 
-from validation.published.findings import findings
-from validation.published.judging import lead
+from validation.published.findings import findings, lead
 from validation.published.table import PublishedFileError
 
 __all__ = ["PublishedFileError", "findings", "lead"]

@@ -9,12 +9,11 @@ from validation.published.experiment import (
     Parameter,
     extremes,
     fit,
+    slowest,
     step_time,
     timed,
 )
-from validation.published.facts import has_size, per_host, size
-from validation.published.hosts import slowest
-from validation.published.table import Row
+from validation.published.table import Row, has_size, per_host, size
 from varsim.scenario.training import Scenario
 
 # Which model profile is trained under which name (cifar10: ResNet-18).

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 import varsim
-from validation.networks.hybrid_mesh import HybridMesh, most_rings
+from validation.networks import HybridMesh, most_rings
 from validation.published.experiment import (
     Family,
     Fitted,
@@ -14,8 +14,7 @@ from validation.published.experiment import (
     step_time,
     timed,
 )
-from validation.published.facts import mesh, message_bytes
-from validation.published.table import Row
+from validation.published.table import Row, mesh, message_bytes
 from varsim.scenario.training import Scenario
 
 _MIB: Final = 2**20

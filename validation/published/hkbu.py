@@ -14,13 +14,13 @@ from validation.published.experiment import (
     Fitted,
     NotCalibratedError,
     Parameter,
+    alone,
     extremes,
     fit,
     timed,
+    unfilled,
 )
-from validation.published.facts import has_rdma, is_speed, line_rate, per_host, size
-from validation.published.hosts import alone, unfilled
-from validation.published.table import Row
+from validation.published.table import Row, has_rdma, is_speed, line_rate, per_host, size
 from varsim.scenario.training import Scenario
 from varsim.values import presets
 

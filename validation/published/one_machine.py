@@ -1,22 +1,25 @@
-"""Training on one machine: variables in its memory, on its GPUs, or a copy on every GPU."""
+"""One machine: variables in its memory, on its GPUs, copied to every GPU; and one GPU alone."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import varsim
-from validation.networks.hybrid_mesh import HybridMesh
+from validation.networks import HybridMesh
 from validation.published.experiment import (
     Family,
     Fitted,
     Parameter,
+    alone,
     extremes,
     fit,
+    overlapped_server,
     timed,
 )
-from validation.published.facts import is_speed, mesh, per_host, size
-from validation.published.hosts import alone, overlapped_server
-from validation.published.table import Row
+from validation.published.table import Row, has_size, is_speed, mesh, per_host, size
 from varsim.scenario.training import Scenario
+
+# Training on one machine: variables in its memory, on its GPUs, or a copy on every GPU.
+
 
 _PCIE: Final = 15.75e9  # bytes/s: a GPU's 16 lanes of PCIe 3
 _HOST: Final = 4 * _PCIE  # two GPUs share a switch of the DGX-1, or a board of K80s
@@ -127,3 +130,72 @@ def _place(row: Row) -> str:
 
 def _compute(row: Row) -> str:
     return f"{row.model} with batch {row.batch}{row.precision and f' in {row.precision}'}"
+
+
+# How long one accelerator takes for a batch, by its size: a fixed part and one per example.
+
+
+class BatchCurves(Family):
+    """One device: seconds per batch = fixed + per_example x batch, for each network by itself."""
+
+    split = "the smallest and the largest batch of a network; the batches between predicted"
+    bound = 0.04
+    parameters = (
+        Parameter("fixed", "s", 0.03, 1e-4, 1.0, "of a batch of any size"),
+        Parameter("per_example", "s", 0.01, 1e-5, 1.0, "of one more example"),
+    )
+    why: ClassVar[str] = (
+        "A straight line cannot follow libraries that choose other kernels for other batches: "
+        "inception_v3 on the V100 is up to 8 % off it in the middle."
+    )
+
+    def knows(self, row: Row) -> bool:
+        """Speeds of a single device."""
+        return is_speed(row) and row.strategy == "single device"
+
+    def setting(self, row: Row) -> str:
+        """Every network on every device has a curve of its own."""
+        return f"{row.model} ({row.precision or 'precision not said'}) by {super().setting(row)}"
+
+    def refuses(self, row: Row) -> str:
+        """Curves are those of one GPU."""
+        if not row.workers:
+            return "the row does not say on how many workers"
+        if row.workers > 1:
+            return "more than the one GPU of a single device"
+        return "" if row.batch else "the row does not say its batch"
+
+    def is_given(self, row: Row) -> bool:
+        """Nothing is."""
+        return False
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """Both ends of a curve."""
+        return extremes(rows, lambda row: row.batch)
+
+    def calibrate(self, rows: Sequence[Row]) -> Fitted:
+        """The line through two points."""
+        if not rows:
+            return {}
+        small, *_, large = sorted([*rows, *rows], key=lambda row: row.batch)
+        if small.batch == large.batch:
+            return {}
+        first, last = (row.batch / row.value for row in (small, large))
+        slope = (last - first) / (large.batch - small.batch)
+        return {"fixed": first - slope * small.batch, "per_example": slope}
+
+    def scenario(self, row: Row, fitted: Fitted) -> Scenario:
+        """One replica by itself."""
+        law = {
+            "kind": "batch_curve",
+            "fixed": fitted["fixed"],
+            "per_example": fitted["per_example"],
+        }
+        model = {"model": row.model} if has_size(row.model) else {"problem": {"size": 1e6}}
+        return timed(
+            f"{row.experiment}-{row.model}-{row.batch}",
+            1,
+            {"compute": law, "network": {"bandwidth": 1e9, "latency": 0.0}},
+            {**model, "batch_size": row.batch},
+            {"kind": "on_write"},
+        )

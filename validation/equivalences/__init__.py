@@ -1,1 +1,0 @@
-"""Identities: what must be equal between runs of one scenario, whatever it describes."""

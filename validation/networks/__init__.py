@@ -1,1 +1,0 @@
-"""Networks of machines and of other simulators, added to varsim as a user would."""
