@@ -77,7 +77,7 @@ def directions(corners: Iterable[Any]) -> list[float]:
 
 def test_scripts_of_a_page_stay_small() -> None:
     size = {name: len(script.encode()) for name, script in page.scripts().items()}
-    assert set(size) == {"shared", "player", "sorting", "chart"}
+    assert set(size) == {"shared", "player", "chart"}
     assert sum(size.values()) <= 40_000
 
 
