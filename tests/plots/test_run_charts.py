@@ -11,6 +11,7 @@ from typing import Literal
 import matplotlib
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.figures import assert_no_text_over_other_text
 from tests.handmade import ODD_NAMES, SECOND, a_result, a_trace, result_of
@@ -20,7 +21,6 @@ from varsim.report.charts.looks import looks
 from varsim.report.charts.marks import drawn, write_all
 from varsim.report.charts.style import write
 from varsim.report.products.figures import POINTS
-from varsim.report.products.figures import curves as read_curves
 from varsim.report.told import Chart
 from varsim.study.result import Result
 from varsim.study.verdict import interval
@@ -192,42 +192,49 @@ def test_time_is_cut_as_the_table_has_it() -> None:
     assert chart.data["mean"] == pytest.approx((0.45, 0.2, 0.35))
 
 
+def curves(result: Result, view: int = 0) -> dict[str, NDArray[np.float64]]:
+    """Of each strategy `x`, `mean`, `low`, `high`, shape (4, points); views: time, updates."""
+    found: dict[str, list[list[float]]] = {}
+    for who, *row in zip(*result.report.charts[view].data.values(), strict=True):
+        found.setdefault(who, []).append(row)
+    return {who: np.array(rows).T for who, rows in found.items()}
+
+
 class TestCurves:
     def test_against_time_the_loss_lies_on_straight_lines(self) -> None:
         # Loss 2 at 0 s, 1 at 5 s, 0.5 at 10 s.
-        (curve,) = read_curves(a_result(), "time")
-        assert len(curve.x) == POINTS
-        assert (curve.x[0], curve.x[-1]) == (0, 10)
-        assert curve.mean == pytest.approx(np.interp(curve.x, [0, 5, 10], [2, 1, 0.5]))
-        assert np.isnan(curve.low).all()
+        (curve,) = curves(a_result()).values()
+        x, mean, low, _ = curve
+        assert len(x) == POINTS
+        assert (x[0], x[-1]) == (0, 10)
+        assert mean == pytest.approx(np.interp(x, [0, 5, 10], [2, 1, 0.5]))
+        assert np.isnan(low).all()
 
     def test_against_updates_the_points_are_those_recorded(self) -> None:
-        (curve,) = read_curves(a_result(), "global_step")
-        assert curve.x.tolist() == [0, 2, 3]
-        assert curve.mean.tolist() == [2, 1, 0.5]
+        (curve,) = curves(a_result(), 1).values()
+        assert curve[:2].tolist() == [[0, 2, 3], [2, 1, 0.5]]
 
     def test_of_very_many_points_some_are_drawn(self) -> None:
         run = evaluated("a", [(n, n, 1 / (1 + n)) for n in range(5_000)])
-        (curve,) = read_curves(result_of([run]), "global_step")
-        assert len(curve.x) == POINTS
-        assert (curve.x[0], curve.x[-1]) == (0, 4_999)
+        x = curves(result_of([run]), 1)["a"][0]
+        assert len(x) == POINTS
+        assert (x[0], x[-1]) == (0, 4_999)
 
     def test_the_band_is_the_interval_over_replications(self) -> None:
         runs = [evaluated("a", [(0, 0, 2), (9, 1, last)], n) for n, last in enumerate((1, 2, 3))]
-        (curve,) = read_curves(result_of(runs), "time")
-        found = interval([1, 2, 3])
-        assert (curve.mean[-1], curve.low[-1], curve.high[-1]) == pytest.approx(found[:3])
-        assert curve.low[0] == curve.mean[0] == curve.high[0] == 2
+        curve = curves(result_of(runs))["a"]
+        assert tuple(curve[1:, -1]) == pytest.approx(interval([1, 2, 3])[:3])
+        assert set(curve[1:, 0]) == {2}
 
     def test_a_curve_ends_where_its_shortest_replication_ends(self) -> None:
-        (curve,) = read_curves(a_result({"a": (1, 2)}), "time")
-        assert curve.x[-1] == 10
+        assert curves(a_result({"a": (1, 2)}))["a"][0, -1] == 10
 
     def test_what_is_not_finite_is_left_out(self) -> None:
         lost = evaluated("lost", [(0, 0, 2), (5, 1, math.inf), (10, 2, math.nan)])
         none = evaluated("none", [(0, 0, math.nan), (5, 1, math.nan)])
-        (curve,) = read_curves(result_of([lost, none, replace(lost, strategy="x")]), "time")[:1]
-        assert (curve.strategy, curve.x.tolist(), curve.mean.tolist()) == ("lost", [0], [2])
+        found = curves(result_of([lost, none, replace(lost, strategy="x")]))
+        assert list(found) == ["lost", "x"]
+        assert found["lost"][:2].tolist() == [[0], [2]]
 
 
 def test_a_picture_is_the_same_wherever_its_parts_lie_in_memory(tmp_path: Path) -> None:

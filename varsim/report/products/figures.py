@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from varsim.report.charts.timeline import chart as timeline
 from varsim.report.told import Cell, Chart, Column, Number, Shares, Table
 from varsim.report.wording import shown
+from varsim.study.gradients import NANOSECONDS
 from varsim.study.verdict import interval
 
 if TYPE_CHECKING:
-    from varsim.cluster.record.trace import Trace
     from varsim.study.metrics import Carried
     from varsim.study.result import Result
 
@@ -35,22 +35,61 @@ FILES: Final = {
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
 MOST_LINKS: Final = 20  # of the table
-_ROW: Final = ("who", "x", "mean", "low", "high")
+POINTS: Final = 200  # of a curve, at most
+_MOST_BINS: Final = 60  # of a distribution
 
 
-def charts(result: "Result", named: dict[str, str]) -> Iterator[Chart]:
-    """Loss against time and against updates."""
-    views: dict[Against, str] = {"time": "time (s)", "global_step": "updates"}
-    for by, x in views.items():
-        found = curves(result, by)
+def charts(result: "Result", named: Mapping[str, str]) -> Iterator[Chart]:
+    """Loss against time and against updates, of what every replication evaluated."""
+    for by, x in (("time", "time (s)"), ("global_step", "updates")):
         rows = [
-            (named[one.strategy], *row)
-            for one in found
-            for row in zip(one.x, one.mean, one.low, one.high, strict=True)
+            (named[label], *row)
+            for label in result.strategies
+            for row in _curve(result, label, even=by == "time")
         ]
         if rows:
-            data = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
+            data = dict(
+                zip(("who", "x", "mean", "low", "high"), zip(*rows, strict=True), strict=True)
+            )
             yield Chart("loss", "lines", data, x, "loss", "who", result.target_loss)
+
+
+def _curve(result: "Result", strategy: str, even: bool) -> list[tuple[float, ...]]:
+    """Points of a curve with the interval over the replications, where the mean is finite.
+
+    Against time evenly spaced ones, else those that were recorded; between two evaluations the loss
+    is read off the straight line that joins them.
+    """
+    runs = [result.trace(strategy, number) for number in range(result.replications)]
+    # Against updates, what was undone has no place.
+    every = [run.evaluations if even else run.kept_evaluations for run in runs]
+    if not all(run.evaluations for run in runs):
+        return []
+    moments = [np.array([row.time if even else row.global_step for row in rows]) for rows in every]
+    grid = _grid(moments, even)
+    losses = [
+        np.interp(grid, x, [row.loss for row in rows])
+        for x, rows in zip(moments, every, strict=True)
+    ]
+    exact = result.exact(strategy, "final_loss")
+    found = [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
+    worth = NANOSECONDS if even else 1
+    pairs = zip((grid / worth).tolist(), found, strict=True)
+    return [(x, *one) for x, one in pairs if math.isfinite(one[0])]
+
+
+def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:
+    """At most POINTS points that every replication covers."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if start >= end:
+        return np.array([float(end)])
+    if even:
+        return np.linspace(start, end, POINTS)
+    recorded: NDArray[np.float64] = np.unique(np.concatenate(list(moments))).astype(np.float64)
+    recorded = recorded[(recorded >= start) & (recorded <= end)]
+    if len(recorded) > POINTS:
+        recorded = recorded[np.linspace(0, len(recorded) - 1, POINTS).round().astype(int)]
+    return recorded
 
 
 def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
@@ -113,69 +152,6 @@ def _by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
         return -float(f"{most[link]:.2e}"), [int(one) if one.isdecimal() else one for one in parts]
 
     return sorted(most, key=rank)
-
-
-Against: TypeAlias = Literal["time", "global_step"]
-
-POINTS: Final = 200  # of a curve, at most
-
-
-class Curve(NamedTuple):
-    """The loss of one strategy over its replications; all of shape (points,)."""
-
-    strategy: str
-    x: NDArray[np.float64]  # seconds or updates
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]  # nan with one replication
-    high: NDArray[np.float64]
-
-
-def curves(result: "Result", by: Against) -> list[Curve]:
-    """The curves that can be drawn: where every replication was evaluated, the loss finite.
-
-    Between two evaluations the loss is read off the straight line that joins them.
-    """
-    found = []
-    for strategy in result.strategies:
-        runs = [result.trace(strategy, number) for number in range(result.replications)]
-        if not all(run.evaluations for run in runs):
-            continue
-        measured = [_measured(run, by) for run in runs]
-        grid = _grid([moments for moments, _ in measured], even=by == "time")
-        losses = [np.interp(grid, *one) for one in measured]
-        exact = result.exact(strategy, "final_loss")
-        table = np.array(
-            [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
-        )
-        known = np.isfinite(table[:, 0])
-        if known.any():
-            x = grid[known] / (1e9 if by == "time" else 1)
-            found.append(Curve(strategy, x, *table[known].T))
-    return found
-
-
-def _measured(run: "Trace", by: Against) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """When the run was evaluated, in ns or updates, and its losses; what was undone has none."""
-    rows = run.evaluations if by == "time" else run.kept_evaluations
-    moments = [row.time if by == "time" else row.global_step for row in rows]
-    return np.array(moments, dtype=np.int64), np.array([row.loss for row in rows])
-
-
-def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:
-    """At most POINTS points that every replication covers: evenly spaced, or recorded ones."""
-    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
-    if start >= end:
-        return np.array([float(end)])
-    if even:
-        return np.linspace(start, end, POINTS)
-    recorded: NDArray[np.float64] = np.unique(np.concatenate(list(moments))).astype(np.float64)
-    recorded = recorded[(recorded >= start) & (recorded <= end)]
-    if len(recorded) > POINTS:
-        recorded = recorded[np.linspace(0, len(recorded) - 1, POINTS).round().astype(int)]
-    return recorded
-
-
-_MOST_BINS: Final = 60  # of a distribution
 
 
 def pictures(
