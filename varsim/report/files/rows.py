@@ -203,23 +203,27 @@ def chrome_trace(
     its first ones.
     """
     traces = [result.trace(strategy) for strategy in result.strategies]
-    kept = fair_shares([len(trace.span_rows) for trace in traces], most)
-    sends = fair_shares([len(trace.send_rows) for trace in traces], most)
-    known = fair_shares([len(trace.gradient_rows) for trace in traces], most_gradients)
-    steps = fair_shares([len(trace.steps) for trace in traces], most_gradients)
+    whole = {
+        "spans": [len(trace.span_rows) for trace in traces],
+        "sends": [len(trace.send_rows) for trace in traces],
+        "gradients": [len(trace.gradient_rows) for trace in traces],
+        "updates": [len(trace.steps) for trace in traces],
+    }
+    room = {"spans": most, "sends": most, "gradients": most_gradients, "updates": most_gradients}
+    kept = {what: fair_shares(counts, room[what]) for what, counts in whole.items()}
     packed = io.BytesIO()
     # No time and no name inside the archive: the same result gives the same bytes.
     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         head = {"displayTimeUnit": "ms", "otherData": result.provenance}
         file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
         file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
-        every = zip(traces, kept, sends, known, steps, strict=True)
-        for process, (trace, count, sent, some, first) in enumerate(every, start=1):
+        for process, (trace, *counts) in enumerate(zip(traces, *kept.values(), strict=True), 1):
+            spans, sends, some, first = counts
             gradients = trace.gradient_rows.least(_ROW["read"], some)
-            file.write(_names(trace, process).encode())
             for texts in (
-                _spans(trace, process, count, gradients),
-                _sends(trace, process, sent),
+                [_names(trace, process)],
+                _spans(trace, process, spans, gradients),
+                _sends(trace, process, sends),
                 _versions(trace, process, first),
                 _arrows(trace, process, gradients, first),
             ):
@@ -228,23 +232,10 @@ def chrome_trace(
         file.write(b"\n]}\n")
     return packed.getvalue(), tuple(
         f"{FILE}: the first {count:,} of {of:,} {what} of {trace.strategy}"
-        for what, counts in (
-            ("spans", kept),
-            ("sends", sends),
-            ("gradients", known),
-            ("updates", steps),
-        )
-        for trace, count in zip(traces, counts, strict=True)
-        if count < (of := _all(trace, what))
+        for what in whole
+        for trace, count, of in zip(traces, kept[what], whole[what], strict=True)
+        if count < of
     )
-
-
-def _all(trace: Trace, what: str) -> int:
-    """How many of them a trace has."""
-    if what == "updates":
-        return len(trace.steps)
-    rows = {"spans": trace.span_rows, "sends": trace.send_rows}
-    return len(rows.get(what, trace.gradient_rows))
 
 
 def _names(trace: Trace, process: int) -> str:
