@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, model_validator
 
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.description.failures import ProcessEvent, check_events
@@ -26,6 +26,7 @@ from varsim.scenario.together import served
 from varsim.scenario.use import unused, without_unused
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
+from varsim.values.schema import RefusalError
 from varsim.values.workload import Workload
 
 
@@ -72,7 +73,14 @@ class Scenario(ShownAsFile):
         chosen = meant(self.strategies, wanted)
         names = [name for one in self.strategies for name in dict.fromkeys((one.label, one.title))]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two strategies are called {twice[0]!r}; give them different names")
+            message = f"two strategies are called {twice[0]!r}; give them different names"
+            last = max(
+                index
+                for index, one in enumerate(self.strategies)
+                if twice[0] in (one.label, one.title)
+            )
+            key = "kind" if self.strategies[last].name is None else "name"
+            raise RefusalError(message, "strategies", last, key)
         for index, strategy in compress(enumerate(self.strategies), chosen):
             try:
                 if strategy.on is not None:
@@ -139,7 +147,10 @@ class Scenario(ShownAsFile):
         cluster, workload = self.cluster_of(strategy), self.workload_of(strategy)
         if self.checkpoint is None:
             return None
-        return self.checkpoint.through(cluster.network, strategy.saves(cluster, workload))
+        try:
+            return self.checkpoint.through(cluster.network, strategy.saves(cluster, workload))
+        except ValidationError as error:
+            raise ValueError(f"checkpoint.{error.errors()[0]['ctx']['error']}") from None
 
     @property
     def target_loss(self) -> float | None:
@@ -303,7 +314,9 @@ class Scenario(ShownAsFile):
             example = "(for example {kind: sgd, learning_rate: 0.1})"
             if len(without) == len(self.strategies):
                 raise ValueError(f"workload.optimizer is missing {example}")
-            raise ValueError(f"optimizer of {without[0]!r} is missing {example}")
+            index = self.strategies.index(self.strategy(without[0]))
+            message = f"optimizer of {without[0]!r} is missing {example}"
+            raise RefusalError(message, "strategies", index, "kind")
         if self.workload.optimizer is not None and all(
             strategy.optimizer is not None for strategy in self.strategies
         ):
@@ -338,7 +351,9 @@ class Scenario(ShownAsFile):
                     )
                 for key in strategy.about_values:
                     if getattr(strategy, key) != type(strategy).model_fields[key].default:
-                        raise ValueError(f"{key} has no effect: problem timing has no values")
+                        raise ValueError(
+                            f"strategies.{index}.{key} has no effect: problem timing has no values"
+                        )
 
 
 def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:

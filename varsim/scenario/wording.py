@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from varsim.gone import instead
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
-from varsim.scenario.pointing import pointed, with_indexes
 from varsim.scenario.shape import (
     Shape,
     described,
@@ -26,6 +25,7 @@ from varsim.scenario.shape import (
     nested,
     parameters,
 )
+from varsim.values.schema import RefusalError
 
 _MOST_WORDED: Final = 1000
 _LONGEST_MESSAGE: Final = 500
@@ -220,7 +220,7 @@ def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _unknown_kind(place)
     if kind in ("value_error", "assertion_error"):
-        return _refused(place, str(context.get("error", detail["msg"])))
+        return _refused(place, context.get("error", detail["msg"]))
     if kind == "literal_error" and isinstance(place.node, ScalarNode):
         return place.value_mark, _unknown_option(place)
     if kind in _LENGTHS:
@@ -379,8 +379,9 @@ def _unknown_option(place: _Place) -> str:
     return f"{text} (one of: {listed(options)})"
 
 
-def _refused(place: _Place, message: str) -> tuple[Mark, str]:
-    """A model's own message, at the place within its mapping that it names."""
+def _refused(place: _Place, error: object) -> tuple[Mark, str]:
+    """A model's own message, at the path that it is about: see `RefusalError`."""
+    message = str(error)
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[:_LONGEST_MESSAGE]}..."
     if isinstance(place.node, ScalarNode) or place.node is None:
@@ -390,10 +391,37 @@ def _refused(place: _Place, message: str) -> tuple[Mark, str]:
         return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
     whole = "".join(f"{step}." for step in place.path)
     own = message.removeprefix(whole)  # a message may name the whole path
-    text = with_indexes(own, place.node)
+    begun = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)(?: ([\w.+-]+))?", own)
+    path = begun[1].split(".") if begun else []
+    told = _there(place.node, path)
+    text = own.replace(".".join(path[: len(told)]), _dotted(step for step, *_ in told), 1)
     if own != message:
         text = f"{place.name}.{text}"
-    return pointed(own, place.node) or place.mark, text
+    if isinstance(error, RefusalError):
+        told = _there(place.node, map(str, error.path))
+    if not told:
+        return place.mark, text
+    _, mark, value = told[-1]
+    # What is wrong is the value, where the path is given, or followed by it: `collective ring ...`.
+    said = begun[2] if begun and len(told) == 1 else None
+    if isinstance(value, ScalarNode) and (isinstance(error, RefusalError) or value.text == said):
+        mark = value.mark
+    return mark, text
+
+
+def _there(node: Node, path: Iterable[str]) -> list[tuple[str | int, Mark, Node]]:
+    """The steps of a path as far as it leads, each with its place and what is there."""
+    found: list[tuple[str | int, Mark, Node]] = []
+    for step in path:
+        if isinstance(node, MappingNode) and step in node.values:
+            mark, node = node.keys[step], node.values[step]
+            found.append((step, mark, node))
+        elif isinstance(node, SequenceNode) and step.isdecimal() and int(step) < len(node.items):
+            node = node.items[int(step)]
+            found.append((int(step), node.mark, node))
+        else:
+            break
+    return found
 
 
 def _shown(node: Node | None) -> str:

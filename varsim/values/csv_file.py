@@ -8,9 +8,18 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationInfo
 
+from varsim.values.schema import RefusalError
+
 _LARGEST_FILE: Final = 2**20
 # So that a resolved scenario stays a file that can be loaded again.
 MOST_ROWS: Final = 10_000
+
+
+class FileError(RefusalError):
+    """What is wrong with a file that a model names by its key `file`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "file")
 
 
 class CsvRow(NamedTuple):
@@ -29,7 +38,7 @@ class CsvRow(NamedTuple):
         """A number from 0 up."""
         # isdecimal alone would let other alphabets' digits through.
         if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-            raise ValueError(f"{self.place}: {name} must be a number from 0 up, not {text!r}")
+            raise FileError(f"{self.place}: {name} must be a number from 0 up, not {text!r}")
         return int(text)
 
     def number(self, text: str, name: str) -> float:
@@ -37,9 +46,9 @@ class CsvRow(NamedTuple):
         try:
             value = float(text)
         except ValueError:
-            raise ValueError(f"{self.place}: {text!r} is not a number of {name}") from None
+            raise FileError(f"{self.place}: {text!r} is not a number of {name}") from None
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{self.place}: {name} must be above 0 and finite, not {text}")
+            raise FileError(f"{self.place}: {name} must be above 0 and finite, not {text}")
         return value
 
 
@@ -74,20 +83,20 @@ def rows_of(path: Path, header: Sequence[str], what: str) -> Iterator[CsvRow]:
     """The lines of a file below its header, without empty ones; ValueError names file and line."""
     first, *lines = _lines(path)
     if _named(first) != list(header):
-        raise ValueError(f"{path}, line 1: the header must be {','.join(header)}")
+        raise FileError(f"{path}, line 1: the header must be {','.join(header)}")
     for number, line in enumerate(lines, start=2):
         if line.strip():
             row = CsvRow(_named(line), path, number)
             if len(row.fields) != len(header):
                 count = {2: "two", 3: "three"}.get(len(header), len(header))
-                raise ValueError(
+                raise FileError(
                     f"{row.place}: {len(row.fields)} values where {','.join(header)} are {count}"
                 )
             yield row
     if len(lines) > MOST_ROWS:
-        raise ValueError(f"{path}: {len(lines)} {what}; at most {MOST_ROWS} can be replayed")
+        raise FileError(f"{path}: {len(lines)} {what}; at most {MOST_ROWS} can be replayed")
     if not any(map(str.strip, lines)):
-        raise ValueError(f"{path}, line 2: no {what} after the header")
+        raise FileError(f"{path}, line 2: no {what} after the header")
 
 
 def _named(line: str) -> list[str]:
@@ -99,13 +108,13 @@ def _lines(path: Path) -> list[str]:
     try:
         there, folder = path.is_file(), path.is_dir()
     except OSError as problem:  # as of a name that no file can have
-        raise ValueError(f"{path}: {problem.strerror}") from None
+        raise FileError(f"{path}: {problem.strerror}") from None
     if not there:
-        raise ValueError(f"{path}: {'this is a folder' if folder else 'there is no such file'}")
+        raise FileError(f"{path}: {'this is a folder' if folder else 'there is no such file'}")
     if path.stat().st_size > _LARGEST_FILE:
-        raise ValueError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
+        raise FileError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
+        raise FileError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
     return text.splitlines() or [""]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
-from varsim.values.csv_file import file_or, named_in, rows_of
+from varsim.values.csv_file import FileError, file_or, named_in, rows_of
 from varsim.values.distribution import BLOCK, Distribution, Floats, Stream, Streams
 
 # Not strict: after the validator below pydantic no longer knows that a list came from JSON.
@@ -87,7 +87,7 @@ def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
         rows.setdefault(number, []).append(row.number(seconds, "seconds"))
     missing = next(worker for worker in count() if worker not in rows)
     if missing < len(rows):
-        raise ValueError(
+        raise FileError(
             f"{path}: worker {max(rows)} has times but worker {missing} has none; "
             "number the workers 0, 1, 2, ..."
         )

@@ -11,6 +11,8 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from varsim.values.schema import RefusalError
+
 # The column of hardware.csv that holds the dense peak of each precision, in TFLOP/s.
 PRECISIONS: Final[Mapping[str, str]] = {
     "fp32": "fp32_tflops",
@@ -144,7 +146,9 @@ def device_peak(name: str, precision: str) -> float:
     """Dense peak of a device in FLOP/s; ValueError names the precisions that exist."""
     peaks = device(name).peaks
     if precision not in peaks:
-        raise ValueError(f"{name} has no peak in {precision!r}; it has: {', '.join(peaks)}")
+        raise RefusalError(
+            f"{name} has no peak in {precision!r}; it has: {', '.join(peaks)}", "precision"
+        )
     return peaks[precision]
 
 
@@ -153,7 +157,8 @@ def device_matrix_product(name: str, precision: str) -> float:
     measured = device(name).matrix_products
     if precision not in measured:
         known = f"only in {', '.join(measured)}" if measured else "in no precision"
-        raise ValueError(f"no matrix product of {name} was measured in {precision}, {known}")
+        message = f"no matrix product of {name} was measured in {precision}, {known}"
+        raise RefusalError(message, "precision")
     return measured[precision]
 
 
@@ -313,7 +318,8 @@ def layer_profile(name: str) -> tuple[ProfiledLayer, ...]:
     if name not in known or name in ("by_flops", "by_bytes"):
         near = _nearest(name, known, 1)
         hint = f"did you mean {near[0]!r}? (" if near else "("
-        raise ValueError(f"unknown layers {name!r}; {hint}one of: {', '.join(known)})")
+        message = f"unknown layers {name!r}; {hint}one of: {', '.join(known)})"
+        raise RefusalError(message, "layers")
     return tuple(
         ProfiledLayer(row["layer"], float(row["backward_ms"]), int(row["parameter_bytes"]))
         for row in _rows(f"layer_profiles/{name}.csv")
@@ -370,7 +376,8 @@ def _found(name: str, table: Mapping[str, Row], noun: str, plural: str) -> Row:
         return table[name]
     near = _nearest(name, table)
     hint = f"nearest: {', '.join(near)}; " if near else ""
-    raise ValueError(f"unknown {noun} {name!r}; {hint}`varsim list {plural}` shows all")
+    message = f"unknown {noun} {name!r}; {hint}`varsim list {plural}` shows all"
+    raise RefusalError(message, "model" if noun == "model" else "preset")
 
 
 def _nearest(name: str, names: Iterable[str], most: int = 4) -> list[str]:

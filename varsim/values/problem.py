@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt, model_validator
 from varsim.units import Bytes
 from varsim.values.digits import Digits
 from varsim.values.embedding import Embedding
+from varsim.values.schema import RefusalError
 from varsim.values.stream import stream
 from varsim.values.table import Models
 from varsim.values.task import (
@@ -54,7 +55,9 @@ class Quadratic(Problem):
     @model_validator(mode="after")
     def _has_two_curvatures(self) -> Self:
         if self.dimension == 1 and self.condition_number != 1:
-            raise ValueError("a quadratic of dimension 1 has condition_number 1")
+            raise RefusalError(
+                "a quadratic of dimension 1 has condition_number 1", "condition_number"
+            )
         return self
 
     @property
@@ -234,7 +237,8 @@ class Timing(Problem):
         return tuple(VariableSpec(f"part {index}", (1,)) for index in range(self.parts))
 
     def flops_per_example(self) -> float:
-        raise ValueError("problem timing needs a model, which says how much work a step is")
+        message = "problem timing needs a model, which says how much work a step is"
+        raise RefusalError(message, "workload", "problem")
 
     def task(self, seed: int, replication: int) -> "TimingTask":
         return TimingTask(self.parts)

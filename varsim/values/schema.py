@@ -20,6 +20,18 @@ from pydantic import (
 )
 
 
+class RefusalError(ValueError):
+    """A refusal with the path below the refusing model that it is about, where it is shown.
+
+    Any other ValueError of a model is about the path that its message begins with (`stop.time has
+    no effect: ...`), or else about the whole model.
+    """
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class Model(BaseModel):
     """A frozen description; unknown keys and silent conversions are refused."""
 
@@ -39,7 +51,10 @@ class Model(BaseModel):
     known_with: ClassVar[Mapping[str, str]] = {}
 
     def refusals(self) -> Iterable[str]:
-        """What is wrong with it, and what to write instead; the first is what is said."""
+        """What is wrong with it, and what to write instead; the first is what is said.
+
+        Each begins with the path that it is about, as far as it is about one: see `RefusalError`.
+        """
         return ()
 
     @model_validator(mode="after")

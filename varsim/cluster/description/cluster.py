@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from pydantic import Field, PositiveInt, ValidationError
@@ -15,7 +15,7 @@ from varsim.units import Seconds
 from varsim.values import presets
 from varsim.values.distribution import Constant, Lognormal
 from varsim.values.distributions import AnyDistribution, Correlated, Distribution
-from varsim.values.schema import Model
+from varsim.values.schema import Model, RefusalError
 from varsim.values.workload import Workload
 
 _MOST_HOSTS: Final = 1_000_000
@@ -101,7 +101,7 @@ class Cluster(Model):
                 yield f"{key}: at most {_MOST_HOSTS:,} can be simulated"
         if (self.device is None) == (self.compute is None):
             yield "give either compute (a distribution of compute times) or device"
-        check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        check_ranks(self.workers, self.slow_workers, self.network.slow_links)
         self.network.check_workers(self.workers)
         self._check_servers_on()
         if self.partitioner is not None and self.placement == "partitioned":
@@ -178,14 +178,18 @@ class Cluster(Model):
         return "" if self.device is None else self.device.step_time(workload).doubt
 
 
-def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
-    """Raise ValueError for a rank that no worker has."""
-    for entry in slow:
-        if entry.rank >= workers:
-            raise ValueError(
-                f"rank {entry.rank} does not exist: ranks go from 0 to {workers - 1} "
-                f"(workers: {workers})"
-            )
+def check_ranks(
+    workers: int, slow_workers: Sequence[SlowWorker], slow_links: Sequence[SlowLink]
+) -> None:
+    """Raise RefusalError for a rank that no worker of a cluster has."""
+    named = [
+        *((one.rank, ("slow_workers", index)) for index, one in enumerate(slow_workers)),
+        *((one.rank, ("network", "slow_links", index)) for index, one in enumerate(slow_links)),
+    ]
+    for rank, path in named:
+        if rank >= workers:
+            message = f"rank {rank} does not exist: ranks go from 0 to {workers - 1}"
+            raise RefusalError(f"{message} (workers: {workers})", *path, "rank")
 
 
 class ClusterChange(Model):

@@ -21,7 +21,7 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.topologies import Nodes, Racks
 from varsim.units import Seconds, format_seconds
 from varsim.values import presets
-from varsim.values.csv_file import CsvRow, file_or, header_of, named_in, rows_of
+from varsim.values.csv_file import CsvRow, FileError, file_or, header_of, named_in, rows_of
 from varsim.values.distribution import Constant, Exponential
 from varsim.values.distributions import AnyDistribution, Distribution, check_alone
 from varsim.values.schema import Grown, Model
@@ -431,7 +431,7 @@ def _read(path: Path, data: Mapping[object, object]) -> tuple[tuple[object, ...]
         of = dict(zip(header, row.fields, strict=True))
         what = data.get("domain") or "worker" if domain is None else of[domain]
         if what not in DOMAINS:
-            raise ValueError(
+            raise FileError(
                 f"{row.place}: domain must be one of {', '.join(DOMAINS)}, not {what!r}"
             )
         ended = () if end is None else (_seconds(row, of[end], end) if of[end] else None,)
