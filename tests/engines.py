@@ -7,6 +7,7 @@ import pytest
 
 from tests.seams import Run, Trace
 from varsim import Scenario
+from varsim.cluster.network.fair import FairShare
 from varsim.cluster.fast import ENGINE as ENGINE
 from varsim.cluster.fast.rules import NotCoveredError as NotCoveredError
 from varsim.study.simulation import fast_run, reason_against
@@ -15,6 +16,7 @@ from varsim.study.why.levers import times_only as times_only
 # Rooms that only long runs fill: what is too little here is made larger, or written away.
 ROOMS = {
     "served._MOST_ROWS": 40,
+    "served._SENDS": 0,
     "draws._MANY": 0,
     "local._MANY": 50,
     "local.TOGETHER": 100,
@@ -33,6 +35,14 @@ def in_arrays(run: Run, interpreted: bool = True) -> Trace:
     strategy = run.scenario.strategies[run.strategy]
     made = fast_run(run.scenario, strategy, run.replication, interpreted=interpreted)
     return made.trace(strategy.label)
+
+
+@contextmanager
+def without_hubs() -> Iterator[None]:
+    """SimPy has all flows over fair links in the mesh: the same times but for rounding."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FairShare.__init__, "__defaults__", (False,))
+        yield
 
 
 @contextmanager

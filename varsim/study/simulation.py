@@ -221,7 +221,7 @@ def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> b
         return False
     if chosen() == "fast":
         return True
-    gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
+    gradients = expected(_start(scenario, strategy, 0), rules)
     gain = weight(cluster, rules)
     return gain > 0 and max(gradients * gain, among) >= worth_compiling()
 
@@ -258,9 +258,14 @@ def fast_run(
     rules = strategy.rules(cluster)
     assert rules is not None
     keep_memory()
-    workload, stop, seed = scenario.workload_of(strategy), scenario.stop_of(strategy), scenario.seed
-    workers = strategy.workers(cluster)
-    start = Start(cluster, workload, stop, seed, replication, workers)
+    start = _start(scenario, strategy, replication)
     if isinstance(rules, Gate):
         return ServedRun(start, rules, interpreted=interpreted)
     return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)
+
+
+def _start(scenario: Scenario, strategy: Strategy, replication: int) -> Start:
+    """What a run begins with."""
+    cluster, workload = scenario.cluster_of(strategy), scenario.workload_of(strategy)
+    workers, stop = strategy.workers(cluster), scenario.stop_of(strategy)
+    return Start(cluster, workload, stop, scenario.seed, replication, workers)

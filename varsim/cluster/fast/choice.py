@@ -33,6 +33,10 @@ def uncovered(
         return "a loss ends the run"
     if not isinstance(rules, Gate):
         return _unforeseen(cluster, workload, rules, workers)
+    if len(workload.problem.variables()) > 1:
+        return "servers add up the gradients of several variables"
+    if any(slow.after or slow.until is not None for slow in cluster.slow_workers):
+        return "workers are slow at times"
     if cluster.overheads is not None or cluster.server_update is not None:
         return "servers take time for requests or updates"
     if cluster.network.sharing == "fair" and cluster.network.message_overhead:

@@ -1,10 +1,7 @@
 """Functions of the engine compiled by numba, where that is installed.
 
-Every function is copied with globals in which the functions that it calls are compiled, too. What
-they are handed is one address: where the addresses of all tables are. Arrays would be asked of
-every index whether it counts from their end, and their references counted at every call, which
-takes as long as all the rest. Machine code is kept in the user's cache, in a folder named after all
-sources.
+Every function is copied with globals in which the functions that it calls are compiled, too.
+Machine code is kept in the user's cache, in a folder named after all sources.
 """
 
 import hashlib
@@ -13,62 +10,43 @@ import operator
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from varsim.cluster.fast import (
-    core,
-    events,
-    fair,
-    gates,
-    hub,
-    links,
-    mesh,
-    spans,
-    tables,
-    workers,
-)
+import numpy as np
 
-Code: TypeAlias = Mapping[Callable[..., None], Callable[..., None]]
+from varsim.cluster.fast import core, links, tables
+from varsim.cluster.fast.tables import Run
 
-_MODULES: Final = (events, links, mesh, hub, fair, spans, workers, gates, core)
-# What is called from outside, and so kept in the cache.
-_KEPT: Final = (core.advance, spans.note_waits, spans.write_spans)
-INTERPRETED: Final = {function: function for function in _KEPT}
+_MODULES: Final = (links, core)
 
 
 @cache
-def compiled() -> Code:
-    """The functions, of an array of the tables' addresses: compiled, or read from the cache."""
+def compiled() -> Callable[[Run], None]:
+    """The loop (`core.advance`) as machine code: compiled, or read from the cache."""
     numba = _imported()
-    run = _run_type(numba)
-    spaces = {module: dict(vars(module)) for module in _MODULES}
-    made: dict[Any, Any] = {}
-    entries: dict[Any, Any] = {}
+    space = {**vars(links), **vars(core)}
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_directory())
     try:
-        for module, space in spaces.items():
+        for module in _MODULES:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
-                    made[function] = _machine_code(numba, copy)
-        for kept in _KEPT:
-            space = {**globals(), "function": made[kept], "run": run}
-            copy = FunctionType(_enter.__code__, space, kept.__name__)
-            copy.__qualname__ = kept.__name__  # after which its file in the cache is named
-            entries[kept] = _machine_code(numba, copy, kept=True)
+                    space[name] = _machine_code(numba, copy)
+        inside = {**globals(), "advance": space["advance"], "run": _run_type(numba)}
+        entry = _machine_code(numba, FunctionType(_enter.__code__, inside), kept=True)
     finally:
         config.CACHE_DIR = before
-    for space in spaces.values():
-        for name, value in space.items():
-            if isinstance(value, FunctionType) and value in made:
-                space[name] = made[value]
-    return entries
+
+    def go_on(run: Run) -> None:
+        entry(np.array([rows.ctypes.data for rows in run]))
+
+    return go_on
 
 
 def _machine_code(numba: Any, function: FunctionType, kept: bool = False) -> Any:
@@ -79,8 +57,7 @@ def _machine_code(numba: Any, function: FunctionType, kept: bool = False) -> Any
 
 
 def _enter(addresses: Any) -> None:
-    """A function as it is called from outside; `compiled` gives it these two names."""
-    function(run(addresses))  # type: ignore[name-defined, call-arg]  # noqa: F821
+    advance(run(addresses))  # type: ignore[name-defined]  # noqa: F821
 
 
 def _run_type(numba: Any) -> Any:
@@ -111,10 +88,8 @@ def _run_type(numba: Any) -> Any:
     register_model(RunType)(models.OpaqueModel)
     register_model(RecordTable)(models.OpaqueModel)
     kinds: dict[str, Any] = {}
-    for name in tables.Run._fields:
-        number = types.float64 if name in tables.FLOATS else types.int64
-        kinds[name] = RecordTable(name) if name in tables.RECORDS else types.CPointer(number)
-    kinds["state"] = kinds["state"].record
+    for name in Run._fields:
+        kinds[name] = RecordTable(name) if name in tables.RECORDS else types.CPointer(types.int64)
 
     @infer_getattr
     class RunFields(AttributeTemplate):  # type: ignore[misc]
@@ -128,7 +103,7 @@ def _run_type(numba: Any) -> Any:
     def field(context: Any, builder: Any, _: Any, value: Any, name: str) -> Any:
         pointer = context.get_value_type(kinds[name])
         addresses = builder.bitcast(value, pointer.as_pointer())
-        place = cgutils.gep_inbounds(builder, addresses, tables.Run._fields.index(name))
+        place = cgutils.gep_inbounds(builder, addresses, Run._fields.index(name))
         return builder.load(place)
 
     @infer_global(operator.getitem)
@@ -153,12 +128,6 @@ def _run_type(numba: Any) -> Any:
         return RunType()(addresses), made
 
     return run
-
-
-def address(rows: Any) -> int:
-    """Where a table of a run is."""
-    found: int = rows.ctypes.data
-    return found
 
 
 def _imported() -> Any:
@@ -187,7 +156,7 @@ def unmade() -> tuple[type[Exception], ...]:
 @cache
 def is_made() -> bool:
     """Whether the machine code of the loop is in the cache."""
-    return any(cache_directory().rglob(f"*.{core.advance.__name__}-*.nbi"))
+    return any(cache_directory().rglob(f"*.{_enter.__name__}-*.nbi"))
 
 
 @cache

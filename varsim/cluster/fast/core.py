@@ -1,65 +1,41 @@
-"""Event loop of the engine for times alone: what happens next, and to whom.
+"""The engine for times alone: what happens next, to which worker, and who may go on.
 
-Everything here and in the modules of functions that it imports is written in the part of Python
-that numba compiles: records, numbers and indices, nothing that allocates. `r` is a `Run`
-throughout, `w` the number of a worker, `g` of a gradient.
+Everything here and in `links` is written in the part of Python that numba compiles: records,
+numbers and indices, nothing that allocates, no circles of calls. `r` is a `Run` throughout, `w` the
+number of a worker, `g` of a gradient.
 """
 
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.events import close, put
-from varsim.cluster.fast.fair import pass_flows, reached, transfer
-from varsim.cluster.fast.gates import (
-    accumulate,
-    count_update,
-    gather,
-    keep_in_order,
-    settle,
-    take_again,
-    token,
-)
-from varsim.cluster.fast.links import hand_over, keep_starts, sort_items
-from varsim.cluster.fast.tables import NEVER, Run
-from varsim.cluster.fast.workers import (
-    apply,
-    begin,
-    compute,
-    count_step,
-    loosen,
-    new_gradient,
-    read_if_old,
-    release,
-    stop,
-    wait,
-)
+from varsim.cluster.fast.links import pass_flows, put, send, take_off
+from varsim.cluster.fast.tables import NEVER, READ, WRITE, Row, Run
+from varsim.cluster.record.trace import Outcome
+
+_APPLIED, _DROPPED, _PENDING = int(Outcome.APPLIED), int(Outcome.DROPPED), int(Outcome.PENDING)
 
 
 def advance(r: Run) -> None:
     """Serve events until the run is over, wants more draws or more room, or for some time."""
-    s, heap = r.state, r.heap
+    s, heap = r.state[0], r.heap
     while s.halt == 0 and s.patience > 0:
         s.patience -= 1
-        if s.hole:
-            close(r)
         if s.events == 0:
             s.halt = at.STANDSTILL
             return
-        order, kind, who = heap[1], heap[2] & at.KINDS, heap[2] >> at.BITS
-        s.hole = 1
-        if s.stale and kind <= at.GOES_ON and r.workers[who].awaited != order:
-            s.stale -= 1
-            continue
-        s.now = heap[0]
+        if heap[0] > s.last:
+            s.halt = at.LATE
+            return
+        s.now, what = heap[0], heap[2]
+        take_off(r, 0)
+        kind, who = what & (1 << at.KIND_BITS) - 1, what >> at.KIND_BITS
         if kind == at.COMPUTED:
             push(r, who)
         elif kind == at.ARRIVES:
-            arrives(r, who)
-        elif kind == at.ITEM_ARRIVES:
-            take(r, who // s.variables, who % s.variables)
-            loosen(r, who // s.variables)
+            take(r, who)
+            pushed(r, who)
         elif kind == at.FLOWS_PASS:
             pass_flows(r)
         elif kind == at.PART_ARRIVES:
-            part_arrives(r, who // s.variables, who % s.variables)
+            part_arrives(r, who)
         elif kind == at.ALL_IS_THERE:
             all_is_there(r, who)
         elif kind == at.TOKENS_COME:
@@ -80,79 +56,201 @@ def advance(r: Run) -> None:
                 begin(r, who)
         elif kind == at.READS:
             begin(r, who)
-        elif kind == at.PART_PASSES:
-            reached(r, who // s.variables, who % s.variables, 0)
-        elif kind == at.CHIEF_STARTS:
-            take_again(r)
-        elif kind == at.TIME_IS_UP and s.events > s.stale + 1:
-            stop(r, at.BY_TIME)
-        else:  # nothing is left to happen, or the clock cannot count as far
-            s.halt = at.STANDSTILL
+        else:
+            put(r, s.now, at.PART_ARRIVES, who)
+
+
+# ---- workers
+
+
+def gradient(r: Run, g: int) -> Row:
+    """The record of a gradient."""
+    return r.gradients[g % r.state[0].room]
+
+
+def begin(r: Run, w: int) -> None:
+    """A worker reads what there is; over first-come links it is known when it will have it."""
+    s, worker = r.state[0], r.workers[w]
+    worker.copy_at, worker.copy_step = s.now, s.step
+    new_gradient(r, w)
+    due = send(r, w, READ)
+    if due < NEVER:
+        compute(r, w, due)
+
+
+def new_gradient(r: Run, w: int) -> None:
+    """What a worker is at from now on."""
+    s, worker = r.state[0], r.workers[w]
+    worker.row = s.begun
+    row = gradient(r, s.begun)
+    s.begun += 1
+    if s.begun + s.workers + 2 > s.freed + s.room and s.halt == 0:
+        s.halt = at.FULL
+    row.worker, row.iteration = w, worker.iteration + 1
+    row.read_at, row.read_step = worker.copy_at, worker.copy_step
+    row.begun = row.computed = row.sent = row.cut = NEVER
+    row.arrived = row.applied = row.applied_step = -1
+    row.outcome, row.parts, row.ended = _PENDING, 0, 0
+    row.asked, row.label = s.now, worker.label
+    worker.ready = s.now
+
+
+def compute(r: Run, w: int, start: int) -> None:
+    """It computes a gradient from a moment on."""
+    s, worker = r.state[0], r.workers[w]
+    row = gradient(r, worker.row)
+    worker.ready = start + r.draws[worker.times + (worker.drawn & s.mask)]
+    worker.drawn += 1
+    if worker.drawn >= worker.draws and s.halt == 0:
+        s.halt = at.DRY
+    worker.iteration += 1
+    row.begun, row.computed, row.nth = start, worker.ready, s.nth
+    s.nth += 1
+    worker.awaited = put(r, worker.ready, at.COMPUTED, w)
 
 
 def push(r: Run, w: int) -> None:
-    """It sends its gradient, variable by variable."""
-    s, worker = r.state, r.workers[w]
-    row = r.gradients[worker.row]
-    row.open = worker.unsent = s.variables
-    row.loose += 1
-    worker.push_count += 1
-    if s.fair:
-        transfer(r, w, worker.push, worker.row)
-        return
-    if worker.push_due > s.now:
-        keep_starts(r, w, 1, worker.push, worker.push_starts)
-    end = hand_over(r, w, worker.push, worker.push_starts)
-    worker.push_due = worker.ready = row.sent = end
-    items = r.batches[worker.push].items
-    worker.last_item = items - 1
-    if items > 1:
-        sort_items(r, items)
-        worker.last_item = r.there[2 * items - 1]
-        for place in range(items, 2 * items - 1):
-            item = r.there[place]
-            put(r, r.there[item], at.ITEM_ARRIVES, worker.row * s.variables + item)
-        row.loose += items - 1
-    worker.awaited = put(r, end, at.ARRIVES, w)
+    """It sends its gradient."""
+    due, worker = send(r, w, WRITE), r.workers[w]
+    if due < NEVER:
+        worker.ready = gradient(r, worker.row).sent = due
+        worker.awaited = put(r, due, at.ARRIVES, w)
 
 
-def arrives(r: Run, w: int) -> None:
-    """The last part of its gradient is there."""
+def part_arrives(r: Run, who: int) -> None:
+    """A flow is there; with the last one, what was sent is, unless it was given up meanwhile."""
+    w = who & at.MOST_WORKERS - 1
     worker = r.workers[w]
-    g = worker.row
-    take(r, g, worker.last_item)
-    pushed(r, w)
-    loosen(r, g)
-
-
-def take(r: Run, g: int, item: int) -> None:
-    """A part of a gradient is there; what becomes of it."""
-    s, row = r.state, r.gradients[g]
-    if row.cut < NEVER:
+    if worker.turn != who >> at.RANK_BITS:
         return
+    worker.missing -= 1
+    if worker.missing == 0:
+        if worker.way == WRITE:
+            take(r, w)
+        put(r, r.state[0].now, at.ALL_IS_THERE, who)
+
+
+def all_is_there(r: Run, who: int) -> None:
+    """Who waited for what is there now goes on, unless it was called off meanwhile."""
+    w = who & at.MOST_WORKERS - 1
+    worker = r.workers[w]
+    if worker.turn != who >> at.RANK_BITS:
+        return
+    worker.ready = r.state[0].now
+    if worker.way == WRITE:
+        gradient(r, worker.row).sent = worker.ready
+        pushed(r, w)
+    else:
+        compute(r, w, worker.ready)
+
+
+def call_off(r: Run, w: int) -> None:
+    """A worker gives up what it is at, and begins anew."""
+    s, worker = r.state[0], r.workers[w]
+    row = gradient(r, worker.row)
+    if row.ended == 0:  # else its gradient is there
+        row.cut = s.now
+    if row.ended == 0 and row.begun < s.now:
+        end(r, worker.row, _DROPPED)
+    elif row.ended == 0:  # it reads: that was no gradient yet
+        row.ended = 1
+        if row.begun < NEVER:
+            worker.iteration -= 1
+            worker.drawn -= 1
+    for place in range(s.events):
+        if r.heap[3 * place + 1] == worker.awaited:
+            take_off(r, place)
+            break
+    begin(r, w)
+
+
+def wait(r: Run, w: int) -> None:
+    """A worker waits in line."""
+    s = r.state[0]
+    r.line[(s.line_at + s.waiting) % s.workers] = w
+    s.waiting += 1
+
+
+def release(r: Run, number: int) -> None:
+    """So many of those in line go on, in the order in which they came."""
+    s = r.state[0]
+    for _ in range(number):
+        w = r.line[s.line_at]
+        s.line_at = (s.line_at + 1) % s.workers
+        s.waiting -= 1
+        read_if_old(r, w)
+
+
+def release_all(r: Run) -> None:
+    """All who wait now go on, by one event."""
+    s = r.state[0]
+    put(r, s.now, at.RELEASES, s.waiting - s.served)
+    s.served = s.waiting
+
+
+def read_if_old(r: Run, w: int) -> None:
+    """A worker goes on: with what it has read, if it keeps that and it is new enough."""
+    s, worker = r.state[0], r.workers[w]
+    if s.keeps == 0 or worker.stamp < worker.clock - s.bound:
+        worker.stamp = s.slowest
+        begin(r, w)
+    else:
+        new_gradient(r, w)
+        compute(r, w, s.now)
+
+
+def end(r: Run, g: int, outcome: int) -> None:
+    """A gradient has been applied, or dropped."""
+    s, row = r.state[0], gradient(r, g)
+    row.parts = outcome == _APPLIED
+    s.applied += row.parts
+    row.applied, row.applied_step, row.outcome, row.ended = s.now, s.step, outcome, 1
+    r.ended[s.logged] = g
+    s.logged += 1
+
+
+def count_step(r: Run) -> None:
+    """The model has been updated once more; ends the run if that was enough."""
+    s = r.state[0]
+    r.steps[2 * s.made], r.steps[2 * s.made + 1] = s.now, s.applied
+    s.made += 1
+    s.step += 1
+    if s.stopped_by == 0:
+        if s.step >= s.most_steps:
+            s.stopped_by, s.halt = at.BY_STEPS, at.OVER
+        elif s.applied * s.batch_size >= s.most_examples:
+            s.stopped_by, s.halt = at.BY_EXAMPLES, at.OVER
+
+
+# ---- gates: a gradient is there; its worker goes on, or waits
+
+
+def take(r: Run, w: int) -> None:
+    """A worker's gradient is there; what becomes of it."""
+    s, worker = r.state[0], r.workers[w]
+    g = worker.row
+    row = gradient(r, g)
     row.arrived = s.now
     if s.kind == at.FREE:
-        apply(r, g)
-        if row.parts == s.variables:
-            count_step(r)
+        end(r, g, _APPLIED)
+        count_step(r)
     elif s.kind == at.TOKENS:
-        accumulate(r, g, item)
-    elif s.kind == at.BOUND:
-        keep_in_order(r, g * s.variables + item)
+        if row.label < s.take_step:
+            end(r, g, _DROPPED)
+        else:
+            keep(r, g)
+            serve(r)
     else:
-        worker = r.workers[row.worker]
-        worker.unsent -= 1
-        if worker.unsent == 0:
-            worker.come = 1
-            if s.kind == at.CUTOFF:
-                gather(r, g)
-            else:
-                keep_in_order(r, g * s.variables)
+        worker.come = 1
+        if s.kind == at.CUTOFF:
+            gather(r, g)
+        else:
+            keep_in_order(r, g)
 
 
 def pushed(r: Run, w: int) -> None:
     """All of its gradient is there: a worker begins anew, or waits."""
-    s, worker = r.state, r.workers[w]
+    s, worker = r.state[0], r.workers[w]
     if s.kind == at.TOKENS and s.head_left:
         worker.label = token(r)
     elif s.kind == at.TOKENS or (s.kind == at.CUTOFF and worker.come):
@@ -167,7 +265,7 @@ def pushed(r: Run, w: int) -> None:
 
 def goes_on(r: Run, w: int) -> None:
     """All that arrives at this moment is taken in: who has pushed goes on, or waits."""
-    s, worker = r.state, r.workers[w]
+    s, worker = r.state[0], r.workers[w]
     if s.kind == at.BOUND:
         if s.slowest < worker.clock - s.bound:
             wait(r, w)
@@ -184,32 +282,149 @@ def goes_on(r: Run, w: int) -> None:
         begin(r, w)
 
 
-def part_arrives(r: Run, t: int, item: int) -> None:
-    """A part of an item that was sent over fair links is there."""
-    transfer = r.transfers[t]
-    r.missing[t * r.state.items + item] -= 1
-    if r.missing[t * r.state.items + item]:
+def serve(r: Run) -> None:
+    """The chief takes all gradients that are there, if it waits and they are enough."""
+    s = r.state[0]
+    if s.takes and s.left >= s.needed:
+        s.takes = 0
+        s.take_step += 1
+        for place in range(s.left):
+            end(r, r.kept[place], _APPLIED)
+        s.left = 0
+        put(r, s.now, at.CHIEF_WAKES)
+
+
+def count_update(r: Run) -> None:
+    """The chief counts the step, puts tokens into the queue, and takes again."""
+    s = r.state[0]
+    count_step(r)
+    s.last_step = s.step
+    if s.head_left == 0:
+        s.head_step, s.head_left = s.step, s.tokens
+    if s.waiting > s.served:
+        while s.waiting > s.served and s.head_left:
+            r.workers[r.line[(s.line_at + s.served) % s.workers]].label = token(r)
+            s.served += 1
+        if s.woken == 0:
+            s.woken = 1
+            put(r, s.now, at.TOKENS_COME)
+    s.takes = 1
+    serve(r)
+
+
+def token(r: Run) -> int:
+    """The step of the oldest token, which is taken."""
+    s = r.state[0]
+    step: int = s.head_step
+    s.head_left -= 1
+    if s.head_left == 0 and step < s.last_step:
+        s.head_step, s.head_left = step + 1, s.tokens
+    return step
+
+
+def gather(r: Run, g: int) -> None:
+    """A gradient is one for this step, by when it came and rank; the last needed ends the step."""
+    s = r.state[0]
+    if s.left == 0 or s.latest < s.now:
+        s.latest, s.first_now = s.now, s.left
+    keep(r, g)
+    if s.left < s.needed or s.settling:
         return
-    transfer.missing -= 1
-    if transfer.gradient >= 0:
-        take(r, transfer.gradient, item)
-    if transfer.missing == 0:
-        put(r, r.state.now, at.ALL_IS_THERE, t)
+    waits = 0
+    for w in range(s.workers):
+        other = r.workers[w]
+        if other.come == 0:
+            s.settling |= other.ready == s.now
+            waits |= other.ready < s.now
+    if s.settling or (waits and s.events and r.heap[0] == s.now):
+        s.settling = 1
+        put(r, s.now, at.SETTLES, 0, at.SETTLED)
+    else:
+        update(r, 0, s.left)
+        release_all(r)
 
 
-def all_is_there(r: Run, t: int) -> None:
-    """Who waited for what is there now goes on, unless it was called off meanwhile."""
-    s, transfer = r.state, r.transfers[t]
-    w, g = transfer.worker, transfer.gradient
-    transfer.next = s.free_transfer
-    s.free_transfer = t
-    worker = r.workers[w]
-    if worker.transfer == t:
-        worker.transfer, worker.ready = 0, s.now
-        if g >= 0:
-            r.gradients[g].sent = s.now
-            pushed(r, w)
-        else:
-            compute(r, w, s.now)
-    if g >= 0:
-        loosen(r, g)
+def keep_in_order(r: Run, g: int) -> None:
+    """A gradient is there; it is taken in with all that comes at this moment."""
+    s = r.state[0]
+    if s.left == s.first_now:
+        put(r, s.now, at.SETTLES, 0, at.SETTLED)
+    keep(r, g)
+
+
+def keep(r: Run, g: int) -> None:
+    """Keep a gradient; those of one moment by rank, but where all that is there is taken."""
+    s, kept, place = r.state[0], r.kept, r.state[0].left
+    rank = gradient(r, g).worker
+    while s.kind != at.TOKENS and place > s.first_now:
+        if gradient(r, kept[place - 1]).worker < rank:
+            break
+        kept[place] = kept[place - 1]
+        place -= 1
+    kept[place] = g
+    s.left += 1
+
+
+def settle(r: Run) -> None:
+    """All that comes at this moment has come."""
+    s = r.state[0]
+    if s.kind == at.CUTOFF:
+        update(r, 0, s.left)
+        release_all(r)
+    elif s.kind == at.BOUND:
+        left, s.left = s.left, 0
+        for place in range(left):
+            if s.stopped_by == 0:
+                take_in(r, r.kept[place])
+    else:
+        first = 0
+        while s.left - first >= s.needed and s.stopped_by == 0:
+            first = update(r, first, s.left if s.kind == at.RACE else first + s.needed)
+        for place in range(first, s.left):
+            r.kept[place - first] = r.kept[place]
+        s.left = s.first_now = s.left - first
+
+
+def update(r: Run, first: int, after: int) -> int:
+    """As many gradients as are needed make an update, those up to `after` come too late for it.
+
+    Where a step has an end, whoever has not done its part of it gives up what it is at.
+    """
+    s = r.state[0]
+    enough = first + s.needed
+    for place in range(first, enough):
+        end(r, r.kept[place], _APPLIED)
+    count_step(r)
+    for place in range(enough, after):
+        end(r, r.kept[place], _DROPPED)
+    if s.kind == at.GROUPS:
+        for place in range(first, enough):
+            w = gradient(r, r.kept[place]).worker
+            if r.workers[w].come == 2:
+                put(r, s.now, at.RELEASED, w)
+            else:
+                r.workers[w].come = 0
+    elif s.kind != at.BATCHES:
+        s.left = s.settling = after = 0
+        for w in range(s.workers):
+            if r.workers[w].come:
+                r.workers[w].come = 0
+            else:
+                call_off(r, w)
+    return after
+
+
+def take_in(r: Run, g: int) -> None:
+    """A gradient is applied; its worker has done another iteration."""
+    s, worker = r.state[0], r.workers[gradient(r, g).worker]
+    end(r, g, _APPLIED)
+    count_step(r)
+    worker.clock += 1
+    if worker.clock != s.slowest + 1:
+        return
+    s.slowest_count -= 1
+    if s.slowest_count == 0:
+        s.slowest += 1
+        for w in range(s.workers):
+            s.slowest_count += r.workers[w].clock == s.slowest
+        release_all(r)

@@ -87,9 +87,13 @@ def keep_memory() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
-def expected(stop: Stop, gate: Gate, workload: Workload) -> int:
-    """How many gradients a run takes, about; 0 where nothing but time ends it."""
+def expected(start: Start, gate: Gate) -> int:
+    """How many gradients a run takes, about; by time at most what its workers can compute."""
+    stop, workload = start.stop, start.workload
     each = max(gate.needed, gate.tokens, 1)
     counts = [] if stop.global_steps is None else [stop.global_steps * each]
     counts += [] if stop.examples is None else [stop.examples // workload.batch_size]
+    if stop.time is not None:
+        step = max(start.cluster.compute_distribution(workload).expectation(), 1e-9)
+        counts.append(round(min(stop.time / step * start.workers, 1e9)))
     return min(counts, default=0)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -9,16 +10,14 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.compiled import INTERPRETED, Code, address, compiled, unmade
+from varsim.cluster.fast.compiled import compiled, unmade
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
-from varsim.cluster.fast.network import Network
+from varsim.cluster.fast.network import Network, under_way
 from varsim.cluster.fast.rules import Gate, NotCoveredError, Start, expected
-from varsim.cluster.fast.spans import note_waits, write_spans
-from varsim.cluster.fast.tables import NEVER, Run, column, interpreted, table
+from varsim.cluster.fast.tables import NEVER, Run, table
 from varsim.cluster.record.rows import Rows
-from varsim.cluster.record.trace import EvaluationRow, GradientRow, Phase, Span, Trace, code_of
-from varsim.cluster.workers.worker import windows
+from varsim.cluster.record.trace import EvaluationRow, GradientRow, Phase, Span, Trace
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -26,32 +25,33 @@ Ints: TypeAlias = NDArray[np.int64]
 _SLICE: Final = 500_000
 # Gradients that are read together, at most, unless more are in flight.
 _MOST_ROWS: Final = 500_000
-# Transfers over fair links of all workers.
-_MOST_TRANSFERS: Final = 1_000_000
+# Batches on first-come links of which it is kept when they start there, besides those under way.
+_SENDS: Final = 1 << 14
+# What grows where there is too little room of it, and how many integers or records are one.
+_GROWING: Final = {"heap": 3, "flows": 1, "passed": 3}
+_EACH: Final = len(GradientRow._fields)
+_FIELDS: Final = at.GRADIENT.names or ()
+# What a worker does for a gradient after it waited; and how many iterations before its own that is.
+_PHASES: Final = Phase.QUEUE, Phase.READ, Phase.COMPUTE, Phase.QUEUE, Phase.WRITE
+_BEFORE: Final = [1, 0, 0, 0, 0, 0]
 
 
 class ServedRun:
     """A run of a strategy with parameter servers; see `varsim.cluster.fast`.
 
-    `interpreted`: by Python, which takes longer than SimPy. NotCoveredError of what deadlocks,
+    `interpreted`: by Python, which takes far longer than SimPy. NotCoveredError of what deadlocks,
     takes longer than the clock counts, or cannot be compiled.
     """
 
     def __init__(self, start: Start, gate: Gate, *, interpreted: bool = False) -> None:
         self._start, self._gate, self._interpreted = start, gate, interpreted
-        variables = enumerate(start.workload.problem.variables())
-        self._trained = [number for number, spec in variables if spec.has_gradient]
-        self._fair = start.cluster.network.sharing == "fair"
-        # Of a worker there is room for; who is called off leaves its own behind, on fair links.
-        self._gives_up = gate.kind in ("cutoff", "race")
-        self._transfers = 2 if self._gives_up else 1
-        self._network = Network(start.cluster, start.workload, start.workers, self._trained)
+        self._network = Network(start.cluster, start.workload, start.workers)
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
         if self._interpreted:
-            return self._carried_on(INTERPRETED, label, record)
+            return self._carried_on(advance, label, record)
         try:
             return self._carried_on(compiled(), label, record)
         except Exception as error:  # Ctrl-C while numba is imported must not import it again here
@@ -59,313 +59,232 @@ class ServedRun:
                 raise
             raise NotCoveredError(f"machine code cannot be made here: {error}") from error
 
-    def _carried_on(self, code: Code, label: str, record: bool) -> Trace:
+    def _carried_on(self, go_on: Callable[[Run], None], label: str, record: bool) -> Trace:
         self._lay_out()
-        self._book = _Book(self._start, keep=record)
-        s = self._run.state
+        self._record = record
+        self._gradients, self._spans = Rows(_EACH), Rows(len(Span._fields))
+        self._steps: list[Ints] = []
+        self._spanned, self._parts = 1, 0  # the first gradient without spans; parts of all spans
+        s = self._run.state[0]
         while True:
             s.patience = _SLICE
-            self._call(code[advance])
+            go_on(self._run)
             why, s.halt = int(s.halt), 0
-            if why == at.STANDSTILL:
+            if why == at.LATE and self._start.stop.time is not None and s.last < END_OF_TIME:
+                s.now, s.stopped_by, why = s.last, at.BY_TIME, at.OVER
+            if why in (at.STANDSTILL, at.LATE):
                 raise NotCoveredError("it deadlocks, or never ends")
-            if why == at.CROWDED:  # once more from the beginning, with more room
-                self._transfers *= 2
-                if self._transfers * self._start.workers > _MOST_TRANSFERS:
-                    raise NotCoveredError("too many messages are on their way at once")
-                return self._carried_on(code, label, record)
-            if why == at.OVER:
-                return self._traced(code, label)
+            if s.stopped_by:
+                return self._traced(label)
             if why:  # one event may have wanted both: more draws, and more room
                 self._draw()
-                self._make_room(code)
-
-    def _call(self, function: Callable[..., None]) -> None:
-        function(self._run if self._interpreted else self._addresses)
+                self._make_room()
 
     def _lay_out(self) -> None:
-        cluster, workload, stop, seed, replication, number = self._start
-        gate, variables, network = self._gate, len(self._trained), self._network
-        self._times = ComputeTimes(
-            cluster, workload, number, seed, replication, expected(stop, gate, workload) // number
-        )
-        self._slack = number + 2
-        if gate.needed > _MOST_ROWS:
-            raise NotCoveredError("its updates are of too many gradients")
-        self._tables = {name: table(name, 0) for name in Run._fields}
-        made, workers = self._tables, table("workers", number)
-        state = made["state"].view(np.recarray)[0]
-        made["workers"] = workers
-        network.lay_out(made, self._fair)
-        network.lay_out_flows(made, number * self._transfers if self._fair else 0)
+        cluster, workload, stop, seed, replication, number = start = self._start
+        gate, network = self._gate, self._network
+        known = expected(start, gate)
+        self._times = ComputeTimes(cluster, workload, number, seed, replication, known // number)
+        if gate.needed > _MOST_ROWS or number >= at.MOST_WORKERS:
+            raise NotCoveredError("it has too many workers, or updates of too many gradients")
+        made: dict[str, Any] = {name: table(name, 1) for name in Run._fields}
+        workers = made["workers"] = table("workers", number)
+        network.lay_out(made)
         draws, kept = self._times.first()
-        made["draws"], workers["draws"] = draws.ravel(), kept
-        made["counts"], made["lasts"] = table("counts", number), table("lasts", number)
-        made["alone"] = np.stack([network.alone(way) for way in range(2)], axis=1).ravel()
-        workers["times"] = np.arange(number) * draws.shape[1]
-        self._slow_down(workers)
-        workers["iteration"], workers["ready"], workers["awaited"] = -1, cluster.set_up, 0
-        made["line"] = table("line", number)
-        made["kept"] = table("kept", gate.needed + number * variables)
-        made["accumulators"] = table("accumulators", variables)
-        rows = _room(self._start, gate) * (2 if self._gives_up else 1) + 12 * self._slack
-        state.room = rows
-        made["columns"] = table("columns", len(GradientRow._fields) * rows, zeros=False)
-        made["notes"] = table("notes", 2 * 7 * (rows + 2 * self._slack), zeros=False)
-        made["steps"] = table("steps", 2 * (rows + 2 * self._slack), zeros=False)
-        made["again"] = table("again", 4 * self._slack * (2 + network.most_hops))
-        state.variables, state.workers, state.fair = variables, number, self._fair
-        state.batch_size = workload.batch_size
+        made["draws"], workers.draws = draws.ravel(), kept
+        workers.times = np.arange(number) * draws.shape[1]
+        workers.iteration, workers.ready, workers.awaited = -1, cluster.set_up, -1
+        made["line"], made["kept"] = table("line", number), table("kept", gate.needed + 2 * number)
+        (state,) = made["state"]
+        state.workers, state.fair = number, cluster.network.sharing == "fair"
+        state.meet = state.fair and network.meets and gate.kind not in ("cutoff", "race")
+        state.batch_size, state.width = workload.batch_size, network.width
         state.most_steps, state.most_examples = stop.global_steps or NEVER, stop.examples or NEVER
+        state.last = END_OF_TIME if stop.time is None else min(round(stop.time * 1e9), END_OF_TIME)
         state.kind, state.needed = at.GATES.index(gate.kind), gate.needed
         state.tokens, state.head_left = gate.tokens, max(0, gate.first)
         state.bound, state.keeps = min(gate.bound, NEVER), gate.keeps
-        state.slowest_count, state.wake_at = number, NEVER
+        state.slowest_count, state.wake_at, state.takes = number, NEVER, 1
         state.mask = draws.shape[1] - 1
-        made["gradients"]["worker"] = -1
-        if cluster.set_up:
-            made["notes"][: 2 * number : 2] = cluster.set_up
-            made["notes"][1 : 2 * number : 2] = [code_of(w, 0) + Phase.DOWN for w in range(number)]
-            state.noted, workers["until"], made["counts"][:] = number, cluster.set_up, 1
-        state.waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
-        self._begin(state)
-        if self._interpreted:
-            made = {name: interpreted(name, rows) for name, rows in made.items()}
-            state = made["state"]
-        else:
-            self._addresses = np.array([address(rows) for rows in made.values()])
-        self._run = Run(**{**made, "state": state})
-        self._enlarge("gradients", 4 * self._slack)
+        state.begun = state.freed = 1
+        rooms = {"heap": 8 * number + 64, "flows": 1, "passed": 1}
+        if state.fair:
+            rooms["flows"] = rooms["passed"] = (2 * number + 8) * network.flows
+            rooms["heap"] += 4 * number * network.flows
+        for name, room in rooms.items():
+            made[name] = table(name, room * _GROWING[name])
+        made["crossed"] = table("crossed", rooms["flows"] * int(state.hops))
+        made["open"] = table("open", len(made["links"]))
+        state.most_sends = 4 * number + _SENDS
+        made["sends"] = table("sends", network.width * (int(state.most_sends) + number + 2))
+        state.room = (known if known < _MOST_ROWS else _MOST_ROWS // 4) + 12 * number + 64
+        for name, each in (("gradients", 1), ("ended", 1), ("steps", 2)):
+            made[name] = table(name, int(state.room) * each)
+        # The heap at first: all workers read when they are set up.
+        heap = made["heap"][: 3 * number].reshape(number, 3)
+        heap[:, 0], heap[:, 1] = cluster.set_up, np.arange(number)
+        heap[:, 2] = np.arange(number) << at.KIND_BITS | at.READS
+        state.events = state.number = number
+        self._lasts = np.zeros(number, dtype=np.int64)  # when each worker's latest span ended
+        self._alone = network.alone()
+        self._waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
+        self._run = Run(**made)
         self._measure()
 
-    def _slow_down(self, workers: Any) -> None:
-        """Lay out when workers are slow, those that are so at times."""
-        cluster, number = self._start.cluster, self._start.workers
-        numbers, sizes = self._tables["numbers"].tolist(), self._tables["sizes"].tolist()
-        for rank in {slow.rank for slow in cluster.slow_workers if slow.rank < number}:
-            slowness = windows(cluster.slow_workers, rank)
-            if len(slowness) > 1:
-                workers[rank]["windows"] = len(slowness)
-                workers[rank]["bounds"], workers[rank]["factors"] = len(numbers), len(sizes)
-                numbers += [bound for bound, _ in slowness]
-                sizes += [factor for _, factor in slowness]
-        self._tables["numbers"] = np.array(numbers, dtype=np.int64)
-        self._tables["sizes"] = np.array(sizes)
-
-    def _begin(self, state: Any) -> None:
-        """The heap at time 0: the chief and the workers, then the end of the time."""
-        time, number = self._start.stop.time, self._start.workers
-        first = [(0, at.URGENT, at.CHIEF_STARTS)] if self._gate.kind == "tokens" else []
-        events = [
-            *first,
-            *((0, at.URGENT + 1 + rank, rank << at.BITS | at.READS) for rank in range(number)),
-        ]
-        if time is not None:
-            last = min(round(time * 1e9), END_OF_TIME + 1)
-            events.append((last, at.AT_LAST, at.TIME_IS_UP))
-        if time is None or time * 1e9 > END_OF_TIME:
-            events.append((END_OF_TIME, at.AT_LAST + 1, at.CLOCK_ENDS))
-        self._tables["workers"]["awaited"] = at.URGENT + 1 + np.arange(number)
-        state.number, state.events = number + 2, len(events)
-        heap = table("heap", 3 * (len(events) + 2 * self._most_put()))
-        heap[: 3 * len(events)] = np.array(events, dtype=np.int64).ravel()
-        self._tables["heap"] = heap
+    def _measure(self) -> None:
+        """When there must be more room for what happens."""
+        s, run, number = self._run.state[0], self._run, self._start.workers
+        slack = (number + 2) * self._network.flows
+        s.most_flows = len(run.flows) - slack
+        s.most_events = len(run.heap) // 3 - (slack + 3 * number + 8)
 
     def _draw(self) -> None:
         """Draw more for the workers that have few draws left."""
-        workers, mask = self._run.workers, int(self._run.state.mask)
-        draws, drawn = column(workers, "draws"), column(workers, "drawn")
-        for ranks, first, times in self._times.more(draws, drawn):
+        workers, mask = self._run.workers, int(self._run.state[0].mask)
+        for ranks, first, times in self._times.more(workers.draws, workers.drawn):
             places = ranks * (mask + 1) + (first & mask)
-            if self._interpreted:
-                for rank, place, row in zip(ranks, places, times.tolist(), strict=True):
-                    self._run.draws[place : place + len(row)] = row
-                    workers[rank].draws += len(row)
-            else:
-                self._run.draws[places[:, np.newaxis] + np.arange(times.shape[1])] = times
-                workers["draws"][ranks] += times.shape[1]
+            self._run.draws[places[:, np.newaxis] + np.arange(times.shape[1])] = times
+            workers["draws"][ranks] += times.shape[1]
 
-    def _make_room(self, code: Code) -> None:
-        """More room for gradients in flight, events and what is written, where there is little."""
-        s = self._run.state
-        if s.free < s.least_free:
-            self._enlarge("gradients", len(self._run.gradients))
-        if s.events > s.most_events:
-            self._enlarge("heap", len(self._run.heap))
-        if s.again > s.most_again:
-            self._network.keep_starts(self._run, int(s.now))
-        if s.made > s.most_made:
-            self._book.take_steps(self._run)
-        if s.logged > s.most_logged or s.noted > s.most_noted:
-            self._read(code)
-            if s.room < 2 * len(self._run.gradients):
-                s.room *= 2
-                self._renew("columns", len(GradientRow._fields) * int(s.room))
+    def _make_room(self) -> None:
+        """Read what has been written, and make more room where that was not enough."""
+        s, run = self._run.state[0], self._run
+        self._read()
+        kept = under_way(run, int(s.now))
+        run.sends[: kept.size], s.sends = kept.ravel(), len(kept)
+        grown: dict[str, Any] = {}
+        if s.events >= s.most_events:
+            grown["heap"] = 2 * len(run.heap)
+        if s.flows >= s.most_flows:
+            grown["flows"], grown["passed"] = 2 * len(run.flows), 2 * len(run.passed)
+            grown["crossed"] = 2 * len(run.crossed)
+        if 2 * s.sends >= s.most_sends:
+            s.most_sends *= 2
+            grown["sends"] = 2 * len(run.sends)
+        made = {name: table(name, size) for name, size in grown.items()}
+        for name, rows in made.items():
+            before = getattr(run, name)
+            rows[: len(before)] = before
+        if 2 * (s.begun - s.freed) > s.room:
+            numbers, room = np.arange(s.freed, s.begun), int(s.room)
+            made["gradients"] = table("gradients", 2 * room)
+            made["gradients"][numbers % (2 * room)] = run.gradients[numbers % room]
+            made["ended"], made["steps"] = table("ended", 2 * room), table("steps", 4 * room)
+            s.room = 2 * room
+        self._run = run._replace(**made)
         self._measure()
 
-    def _read(self, code: Code) -> None:
-        """Read what has been written of gradients that have ended, and of spans."""
-        s = self._run.state
-        columns = np.asarray(self._run.columns, dtype=np.int64).reshape(-1, int(s.room))
-        self._book.take_gradients(columns[:, : s.logged])
-        if self._book.keep and s.noted:
-            for name, each in (("ordered", 2), ("spans", len(Span._fields))):
-                self._renew(name, each * int(s.noted))
-            self._call(code[write_spans])
-            spans = np.asarray(self._run.spans, dtype=np.int64)
-            self._book.take_spans(spans.reshape(-1, int(s.noted)), int(s.now))
-        s.logged = s.noted = 0
+    def _rows(self, numbers: Ints) -> Any:
+        """The gradients of these numbers, field by field."""
+        gradients = self._run.gradients
+        rows = gradients.view(np.int64).reshape(len(gradients), -1)[numbers % len(gradients)]
+        return SimpleNamespace(**dict(zip(_FIELDS, rows.T.copy(), strict=True)))
 
-    def _renew(self, name: str, size: int) -> None:
-        """Put another table in the place of one, whatever is in it."""
-        rows = table(name, size, zeros=False)
-        self._put(name, interpreted(name, rows) if self._interpreted else rows)
+    def _read(self, last: bool = False) -> None:
+        """Take the gradients that have ended, with spans and updates: of the `last` ones, all."""
+        s, run = self._run.state[0], self._run
+        self._steps.append(run.steps[: 2 * s.made].reshape(-1, 2).copy())
+        numbers = run.ended[: s.logged]
+        if last:
+            rest = np.arange(s.freed, s.begun)
+            found = self._rows(rest)
+            found.nth[(found.ended == 1) | (found.computed > s.now)] = -1
+            order = np.argsort(found.nth)
+            rest = rest[order][found.nth[order] >= 0]
+            numbers = np.concatenate((numbers, rest))
+        ended = self._rows(numbers)
+        ended.computed[ended.computed > ended.cut] = -1
+        self._gradients.append_columns(np.stack([vars(ended)[name] for name in _FIELDS[:_EACH]]))
+        s.logged = s.made = 0
+        current = run.workers.row
+        until = int(s.begun) if last else int(min(current.min(), s.begun))
+        if until > self._spanned or last:
+            self._append_spans(self._rows(np.arange(self._spanned, until)), last)
+            self._spanned = until
+        rest = np.arange(s.freed, self._spanned)
+        open_ones = rest[self._rows(rest).ended == 0]
+        s.freed = open_ones[0] if len(open_ones) else self._spanned
 
-    def _put(self, name: str, rows: Any) -> None:
-        """Put a table in the place of one."""
-        self._run = self._run._replace(**{name: rows})
-        if not self._interpreted:
-            self._addresses[Run._fields.index(name)] = address(rows)
+    def _append_spans(self, rows: Any, last: bool) -> None:
+        """Spans of workers, as they follow from the moments of what each was at.
 
-    def _enlarge(self, name: str, more: int) -> None:
-        """Let a table have so many records more."""
-        s, before, added = self._run.state, getattr(self._run, name), table(name, more)
-        if name == "gradients":
-            added["worker"] = -1
-            added["next"] = np.arange(len(before) + 1, len(before) + 1 + more)
-            added["next"][-1] = s.free_gradient
-            s.free_gradient, s.free = len(before), s.free + more
-            if self._gate.kind == "tokens":
-                self._enlarge("after", more * len(self._trained))
-        if self._interpreted:
-            self._put(name, before + interpreted(name, added))
-        else:
-            self._put(name, np.concatenate((before, added)))
-
-    def _measure(self) -> None:
-        """When there must be more room."""
-        s, run = self._run.state, self._run
-        s.least_free = self._slack
-        s.most_logged = int(s.room) - len(run.gradients)
-        s.most_noted = len(run.notes) // 2 - 7 * self._slack
-        s.most_events = len(run.heap) // 3 - self._most_put()
-        s.most_made = len(run.steps) // 2 - self._slack
-        s.most_again = len(run.again) - self._slack * (2 + self._network.most_hops)
-
-    def _most_put(self) -> int:
-        """Events that are put on the heap while one is served, at most."""
-        each = self._transfers * self._network.most_parts if self._fair else 1
-        return self._start.workers * each + len(self._trained) + 8
-
-    def _traced(self, code: Code, label: str) -> Trace:
-        s, start, book = self._run.state, self._start, self._book
-        self._call(code[note_waits])
-        self._read(code)
-        book.take_gradients(_pending(self._run))
-        book.take_steps(self._run)
-        self._network.keep_starts(self._run, int(s.now))
-        steps, parts = book.steps()
-        looks = _evaluations(
-            start, len(self._trained), steps, np.append(parts, s.parts), int(s.now)
+        It waited, was sent what it reads, computed, sent. What a transfer took beyond its time
+        alone was queueing. Each span begins where the one before it ended.
+        """
+        if not self._record:
+            return
+        now, number = int(self._run.state[0].now), self._start.workers
+        alone, all_ranks = self._alone[rows.worker], np.arange(number)
+        on_read, on_write = (
+            np.where(moment < NEVER, moment - alone[:, way], 0)
+            for way, moment in enumerate((rows.begun, rows.sent))
         )
-        links, sent = self._network.carried(self._run, int(s.now))
+        moments = (rows.asked, on_read, rows.begun, rows.computed, on_write, rows.sent)
+        ends = np.minimum(np.stack(moments, axis=1), rows.cut[:, np.newaxis])
+        phases = np.tile((self._waits, *_PHASES), (len(ends), 1))
+        workers = rows.worker
+        iterations = rows.iteration[:, np.newaxis] - _BEFORE
+        if not self._parts:  # first they were set up
+            ends = np.concatenate((np.full((number, 6), self._start.cluster.set_up), ends))
+            phases = np.concatenate((np.full((number, 6), Phase.DOWN), phases))
+            iterations = np.concatenate((np.zeros((number, 6), dtype=np.int64), iterations))
+            workers = np.concatenate((all_ranks, workers))
+        if last:  # and then they waited
+            ends = np.concatenate((ends, np.full((number, 6), now)))
+            phases = np.concatenate((phases, np.full((number, 6), self._waits)))
+            latest = np.repeat(self._run.workers.iteration[:, np.newaxis], 6, axis=1)
+            iterations = np.concatenate((iterations, latest))
+            workers = np.concatenate((workers, all_ranks))
+        order = np.argsort(workers, kind="stable")
+        workers, ends = workers[order], np.maximum.accumulate(ends[order], axis=1)
+        np.minimum(ends, now, out=ends)
+        starts = np.empty_like(ends)
+        starts[:, 1:], starts[1:, 0] = ends[:, :-1], ends[:-1, -1]
+        first = np.flatnonzero(np.diff(workers, prepend=-1))
+        starts[first, 0] = self._lasts[workers[first]]
+        self._lasts[workers] = ends[:, -1]
+        found = ends > starts
+        ranks = np.broadcast_to(workers[:, np.newaxis], ends.shape)
+        columns = ranks, phases[order], starts, ends, iterations[order]
+        self._spans.append_columns(np.stack([column[found] for column in columns]))
+        self._parts += 1
+
+    def _traced(self, label: str) -> Trace:
+        s, start = self._run.state[0], self._start
+        end = int(s.now)
+        self._read(last=True)
+        made = np.concatenate(self._steps)
+        links, sent = self._network.carried(self._run, end)
+        spans = self._spans if self._parts < 2 else self._spans.by(0, start.workers)
         return Trace(
             strategy=label,
             replication=start.replication,
             workers=start.workers,
-            variables=len(self._trained),
+            variables=1,
             batch_size=start.workload.batch_size,
-            end=int(s.now),
+            end=end,
             stopped_by=at.REASONS[int(s.stopped_by)],
             global_step=int(s.step),
-            span_rows=book.span_rows(),
-            gradient_rows=book.gradient_rows,
-            evaluations=looks,
-            steps=steps,
+            span_rows=spans,
+            gradient_rows=self._gradients,
+            evaluations=_evaluations(start, made, int(s.applied), end),
+            steps=made[:, 0].copy(),
             copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
-            gradients_aggregated=int(s.aggregated),
+            gradients_aggregated=int(s.applied),
         )
 
 
-def _evaluations(
-    start: Start, variables: int, steps: Ints, parts: Ints, end: int
-) -> list[EvaluationRow]:
+def _evaluations(start: Start, made: Ints, applied: int, end: int) -> list[EvaluationRow]:
     """When the model was looked at: at the start, after some steps, and at the end (ns).
 
-    `parts`: of gradients that had been applied by each step, and by the end.
+    `made`: of each update when, and how many gradients had been applied by then.
     """
-    batch = start.workload.batch_size
-    every = start.workload.examples_between_evaluations(start.workers)
-    passed = parts[:-1] * batch // (variables * every)
+    batch, each = start.workload.batch_size, made[:, 1]
+    passed = each * batch // start.workload.examples_between_evaluations(start.workers)
     looks = np.flatnonzero(np.diff(passed, prepend=0) > 0).tolist()
-    rows = [(0, 0, 0), *((int(steps[look]), look + 1, int(parts[look])) for look in looks)]
-    if rows[-1][1] != len(steps):
-        rows.append((end, len(steps), int(parts[-1])))
-    return [
-        EvaluationRow(time, step, round(seen * batch / variables), math.nan, math.nan, 0.0)
-        for time, step, seen in rows
-    ]
-
-
-class _Book:
-    """What is known of a run's gradients, spans and updates."""
-
-    def __init__(self, start: Start, *, keep: bool) -> None:
-        self._start, self.keep = start, keep
-        self.gradient_rows = Rows(len(GradientRow._fields))
-        self._spans, self._parts = Rows(len(Span._fields)), 0
-        self._steps: list[Ints] = []
-
-    def take_gradients(self, columns: Ints) -> None:
-        """More gradients, field by field."""
-        self.gradient_rows.append_columns(columns)
-
-    def take_spans(self, columns: Ints, now: int) -> None:
-        """More spans, field by field, of one part: by worker, and later than those before."""
-        if self._start.cluster.set_up > now:  # the run is over before all are
-            np.minimum(columns[3], now, out=columns[3])
-        self._spans.append_columns(columns)
-        self._parts += 1
-
-    def take_steps(self, run: Run) -> None:
-        """Updates that were made since."""
-        made = np.array(run.steps[: 2 * run.state.made], dtype=np.int64)
-        self._steps.append(made.reshape(-1, 2))
-        run.state.made = 0
-
-    def steps(self) -> tuple[Ints, Ints]:
-        """When each update was made, and how many parts of gradients had been applied by then."""
-        made = np.concatenate(self._steps)
-        return made[:, 0].copy(), made[:, 1]
-
-    def span_rows(self) -> Rows:
-        """All spans, by worker and time."""
-        return self._spans if self._parts < 2 else self._spans.by(0, self._start.workers)
-
-
-def _pending(run: Run) -> Ints:
-    """Gradients in flight at the end that are computed, in the order of their beginning."""
-    rows = run.gradients
-    if isinstance(rows, list):
-        found = np.array([tuple(vars(row).values()) for row in rows], dtype=np.int64).T
-    else:
-        found = rows.view(np.int64).reshape(len(rows), -1).T
-    fields = dict(zip(at.GRADIENT.names or (), found, strict=True))
-    there = (fields["worker"] >= 0) & (fields["ended"] == 0)
-    places = np.flatnonzero(there & (fields["computed"] <= int(run.state.now)))
-    places = places[np.argsort(fields["nth"][places])]
-    columns: Ints = found[: len(GradientRow._fields), places]
-    return columns
-
-
-def _room(start: Start, gate: Gate) -> int:
-    """How many gradients there is room for at first: about as many as it takes."""
-    known = expected(start.stop, gate, start.workload)
-    if start.stop.time is not None:
-        law = start.cluster.compute_distribution(start.workload)
-        most = start.stop.time / max(law.expectation(), 1e-9) * start.workers
-        known = round(min(known or most, most, 1e9))
-    # What is read in parts anyway is read often: that takes less memory.
-    return known if known < _MOST_ROWS else _MOST_ROWS // 4
+    rows = [(0, 0, 0), *((int(made[look, 0]), look + 1, int(each[look])) for look in looks)]
+    if rows[-1][1] != len(made):
+        rows.append((end, len(made), applied))
+    return [EvaluationRow(time, step, n * batch, math.nan, math.nan, 0.0) for time, step, n in rows]
