@@ -7,9 +7,9 @@ import pytest
 
 from tests.seams import Run, Trace
 from varsim import Scenario
-from varsim.cluster.network.fair import FairShare
 from varsim.cluster.fast import ENGINE as ENGINE
 from varsim.cluster.fast.rules import NotCoveredError as NotCoveredError
+from varsim.cluster.network.fair import FairShare
 from varsim.study.simulation import fast_run, reason_against
 from varsim.study.why.levers import times_only as times_only
 
