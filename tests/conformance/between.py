@@ -206,7 +206,7 @@ def _starts() -> Iterator[list[tuple[float, Worker, Read]]]:
     compute = Worker.compute_gradient
 
     def logged(self: Worker, read: Read) -> Activity[Gradient]:
-        found.append((ms(max(self.ready_at, self._clock.time)), self, read))
+        found.append((ms(self.free_at), self, read))
         return compute(self, read)
 
     with patch.object(Worker, "compute_gradient", logged):

@@ -132,7 +132,6 @@ class HeldNetwork(Network):
         self.sending: dict[int, Sending] = {}
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        yield from worker.catch_up()
         self.idle[worker.rank] = Event(self.clock)
         try:
             yield self.idle[worker.rank]
@@ -144,7 +143,6 @@ class HeldNetwork(Network):
     def send(
         self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
-        yield from worker.catch_up()
         done = Event(self.clock)
         self.sending[worker.rank] = Sending(batch.items, content, arrived, done)
         try:

@@ -25,7 +25,6 @@ class Barrier:
 
     def wait(self, worker: Worker) -> Activity[None]:
         """Come, and go on when all have come."""
-        yield from worker.catch_up()
         self._come += 1
         if self._come == self._parties:
             event, self._come, self._event = self._event, 0, Event(self._clock)
@@ -70,7 +69,6 @@ class Lock:
 
     def acquire(self, worker: Worker) -> Activity[None]:
         """Take the lock; wait for those who came before."""
-        yield from worker.catch_up()
         turn = self._line[worker.rank] = Event(self._clock)
         if len(self._line) > 1:
             worker.waits(_LOCK, self)
@@ -127,8 +125,6 @@ class TokenQueue:
 
         QueueClosedError where there is none and the queue was closed.
         """
-        if worker.ready_at > self._clock.time:
-            yield from worker.catch_up()
         rank = worker.rank
         if self._inside:
             step = self._take()
@@ -233,7 +229,7 @@ class RankOrder:
 
     def wait(self, worker: Worker) -> Activity[None]:
         """Come, and go on when those of lower ranks are through."""
-        yield from worker.catch_up()
+        yield from worker.free()
         turn = Event(self._clock)
         if not self._come:
             self._clock.call_settled(self._next)
@@ -280,7 +276,6 @@ class BoundedClocks:
 
     def wait(self, worker: Worker) -> Activity[None]:
         """Wait until the worker is at most as far ahead as it may be."""
-        yield from worker.catch_up()
         yield from self._clock.let_pass()
         if not self.suffices(worker, self.slowest):
             worker.waits(_BARRIER, self)

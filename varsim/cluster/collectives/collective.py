@@ -33,11 +33,7 @@ class Member(Protocol):
     """Member of a collective: a worker, or what takes part beside it."""
 
     rank: int
-    ready_at: int
     waits_for: object
-
-    def catch_up(self) -> Activity[None]:
-        """Wait until the clock has reached its own time."""
 
     def waits(self, phase: int, what: object) -> None:
         """It waits from now on."""
@@ -155,8 +151,6 @@ class Collective:
     def take_part(self, worker: Member) -> Activity[Outcome]:
         """Take part with this worker; returns when it has the whole result, or is released."""
         clock = self._clock
-        if worker.ready_at > clock.time:
-            yield from worker.catch_up()
         if self._idle:
             return _DONE
         rank = self._places[worker.rank]
@@ -409,7 +403,6 @@ class Broadcast:
                 worker.transferred(Phase.WRITE, end, self._overhead)
                 yield end
             return
-        yield from worker.catch_up()
         item = worker.rank - 1
         worker.waits(Phase.READ, self)
         if self._received[item] == self._taken[item]:

@@ -75,7 +75,6 @@ class Quorum:
         A member has the results of one round after the other.
         """
         while True:
-            yield from member.catch_up()
             members, ring = self.members, self._ring
             outcome = yield from ring.take_part(member)
             if outcome is Outcome.DONE:
@@ -95,7 +94,7 @@ class Quorum:
 
     def come_back(self, worker: Worker) -> Activity[None]:
         """Who has come back becomes a member; returns when it has all that members have."""
-        yield from worker.catch_up()
+        yield from worker.free()
         if worker.rank in self._dead:
             self._leave(worker)
         whole = False

@@ -50,11 +50,10 @@ class ElasticReplicas(DriftingReplicas):
 
     def fetch(self, worker: Worker) -> Activity[Parameters]:
         """Read the centre."""
-        yield from worker.catch_up()
         if self._moving_rate:
             self._seen[worker.rank] = self._all_in_centre + self._not_in_centre(worker.rank)
         read = yield from self._server.fetch(worker)
-        yield from worker.catch_up()
+        yield from worker.free()
         return read.parameters
 
     def draw(self, worker: Worker, centre: Parameters) -> Difference:
@@ -91,7 +90,7 @@ class ElasticReplicas(DriftingReplicas):
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again takes the centre for its copy; new slots."""
         read = yield from self._server.fetch(worker)
-        yield from worker.catch_up()
+        yield from worker.free()
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(worker.rank, value)
             variable.forget(worker.rank)

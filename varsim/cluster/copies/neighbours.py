@@ -104,7 +104,7 @@ class MixedReplicas(_NeighbouringReplicas):
 
     def send(self, worker: Worker) -> Activity[None]:
         """Send the worker's copy to its neighbours of this round; takes it no time."""
-        yield from worker.catch_up()
+        yield from worker.free()
         job, rank, number = self._job, worker.rank, self._round[worker.rank]
         targets = self._targets[number % len(self._rounds)][rank]
         takers = len(targets) + (rank in self._shares(rank))
@@ -129,7 +129,6 @@ class MixedReplicas(_NeighbouringReplicas):
 
     def mix(self, worker: Worker) -> Activity[None]:
         """Wait for the copies of the worker's neighbours of this round, and mix them."""
-        yield from worker.catch_up()
         rank, number = worker.rank, self._round[worker.rank]
         if self._missing(rank):
             self._waiting[rank] = Event(self._job.clock)
@@ -227,7 +226,7 @@ class PairedReplicas(_NeighbouringReplicas):
         there, back = self._batch(rank, partner), self._batch(partner, rank)
         yield from network.send(worker, there, _Meeting(rank, partner), self._meet)
         yield from network.fetch(worker, back, lambda: None)
-        yield from worker.catch_up()
+        yield from worker.free()
 
     def settle(self) -> Activity[None]:
         """See DriftingReplicas; so are all who have come at this moment."""

@@ -92,7 +92,7 @@ class OuterReplicas(MemberReplicas):
     def _compute_and_send(self, worker: Worker) -> Activity[Gradient]:
         gradient, moments = worker.begin_gradient(self.read(worker), self._shares)
         self._reduction.begin(worker, moments)
-        yield from worker.catch_up()
+        yield from worker.free()
         return gradient
 
     def recover(self, worker: Worker) -> Activity[None]:

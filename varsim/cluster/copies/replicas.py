@@ -70,7 +70,7 @@ class MirroredReplicas:
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
-        return Read(self._copy(worker.rank), worker.ready_at, self._steps[worker.rank])
+        return Read(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
 
     def recover(self, worker: Worker) -> Activity[Sequence[Gradient] | None]:
         """A worker that begins again gets its copy back, from another one.
@@ -181,7 +181,7 @@ class LocalReplicas:
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
         self._job.recorder.copy_staleness.append(self.missed(worker.rank))
-        return Read(self.copy(worker.rank), worker.ready_at, self.version(worker.rank))
+        return Read(self.copy(worker.rank), worker.free_at, self.version(worker.rank))
 
     def copy(self, rank: int) -> Parameters:
         """One replica's values."""
@@ -350,7 +350,7 @@ class Recovery:
     def fetch(self, worker: Worker) -> Activity[None]:
         """Wait until the model is there."""
         job = self._job
-        yield from worker.catch_up()
+        yield from worker.free()
         self._without.add(worker.rank)
         whole = False
         while not whole:

@@ -180,14 +180,13 @@ class Saver:
         """The chief saves the variables, if that is due, before it reads them."""
         if worker.rank != 0:
             return
-        yield from worker.catch_up()
         network, clock = self._job.network, self._job.clock
         begun = clock.time
         if not self._due(begun):
             return
         saved = self._now(begun)
         yield from network.fetch(worker, self._batch, nothing)
-        yield from worker.catch_up()
+        yield from worker.free()
         yield from self._write(worker, clock, saved, begun)
 
     def _due(self, now: int) -> bool:

@@ -184,7 +184,7 @@ class Cutoff:
         """Whether somebody else may still come at this very moment."""
         now, waits = self._clock.time, self._clock.more_now
         return any(
-            (worker.ready_at == now or (waits and worker.ready_at < now))
+            (worker.since == now or (waits and worker.since < now))
             and worker.rank not in self._come
             and self._running(worker.rank)
             for worker in self._workers

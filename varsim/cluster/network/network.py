@@ -168,7 +168,7 @@ class WaitingNetwork(Network):
         """
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        yield from worker.catch_up()
+        yield from worker.free()
         requested = content()
         yield from self._transfer(worker, batch, lambda item: None, READ)
         return requested
@@ -176,7 +176,6 @@ class WaitingNetwork(Network):
     def send(
         self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
-        yield from worker.catch_up()
         deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
         yield from self._transfer(worker, batch, deliver, WRITE)
 
@@ -272,9 +271,9 @@ class FirstComeNetwork(Network):
         self.also_count(self._bookings.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        """Costs no event: the end is known, and the worker's own time moves there."""
-        if worker.ready_at > self.clock.time:
-            yield from worker.catch_up()
+        """Costs no event: the end is known, and the worker is free then."""
+        if worker.since > self.clock.time:
+            yield from worker.free()
         worker.transferred(READ, batch.hand_over(self.clock.time), batch.alone)
         return content()
 
@@ -283,8 +282,6 @@ class FirstComeNetwork(Network):
     ) -> Activity[None]:
         """One event per item."""
         clock = self.clock
-        if worker.ready_at > clock.time:
-            yield from worker.catch_up()
         end = batch.hand_over(clock.time)
         last = 0
         if batch.items > 1:

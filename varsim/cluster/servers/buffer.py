@@ -44,7 +44,6 @@ class GradientBuffer:
         """Send a gradient, and leave it to the buffer when all of it is there."""
         try:
             yield from self._server.finish(worker, gradient)
-            yield from worker.catch_up()
         except Ended:
             if gradient.given_up:
                 self._server.lose(gradient)

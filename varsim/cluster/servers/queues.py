@@ -136,7 +136,6 @@ class RequestQueues:
 
     def handle_read(self, worker: Worker) -> Activity[None]:
         """Wait until all servers have handled a worker's request to read."""
-        yield from worker.catch_up()
         yield from self._wait(worker, _READ, self._handled(self._reads), _longest(self._reads))
 
     def take_in(self, variable: int, handling: Handling, then: Callable[[], None]) -> None:
@@ -170,7 +169,6 @@ class RequestQueues:
 
     def answer(self, worker: Worker, phase: int = _WRITE) -> Activity[None]:
         """A worker that may go on waits until it is told so."""
-        yield from worker.catch_up()
         yield from self._wait(worker, phase, self._handled(self._answers), _longest(self._answers))
 
     def commit(self) -> Activity[None]:

@@ -278,6 +278,7 @@ class ParameterServer(GradientExchange[Gradient]):
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
     def _fetch_handled(self, worker: Worker) -> Activity[Read]:
+        yield from worker.free()
         for function in self._before_reads:
             yield from function(worker)
         if self._queues is not None:

@@ -77,10 +77,10 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
 
     def _finish_stream(self, worker: Worker) -> Activity[None]:
         stream = self._streams[worker.rank]
-        self._until = max(self._until, worker.ready_at)
-        stream.begins(worker.ready_at)
+        self._until = max(self._until, worker.since)
+        stream.begins(worker.since)
         self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
-        yield from worker.catch_up()
+        yield from worker.free()
         yield from stream.end()
 
     def _reduce(self, stream: "Stream", moments: Sequence[int]) -> Activity[None]:
@@ -152,7 +152,6 @@ class BackgroundCollectives(Generic[T]):
 
     def finish(self, worker: Worker, number: int) -> Activity[T | None]:
         """Wait until so many are done; what taking part in the latest of all has come to."""
-        yield from worker.catch_up()
         rank, stream = worker.rank, self._streams[worker.rank]
         if self.done[rank] < number:
             self._awaited[rank] = number
@@ -190,8 +189,6 @@ class Stream:
     It is the worker that waits once this has computed; until then nobody sees it wait.
     """
 
-    ready_at = 0
-
     def __init__(self, job: Job, worker: Worker) -> None:
         self.rank = worker.rank
         self._job = job
@@ -221,10 +218,6 @@ class Stream:
         if self.waits_for is not None:
             self._worker.waits(self._phase, self.waits_for)
         yield self.done
-
-    def catch_up(self) -> Activity[None]:
-        """It is never ahead of the clock."""
-        yield from ()
 
     def waits(self, phase: int, what: object) -> None:
         """See Worker."""

@@ -52,7 +52,7 @@ class GradientExchange(ABC, Generic[Sent]):
 
     def is_ready(self, worker: Worker) -> None:
         """All parts are ready now: of what a worker has added up, and of which it knows the end."""
-        self._moments[worker.rank] = [worker.ready_at for _ in self._shares]
+        self._moments[worker.rank] = [self._clock.time for _ in self._shares]
 
     @abstractmethod
     def finish(self, worker: Worker, gradient: Sent) -> Activity[object]:
@@ -129,7 +129,7 @@ class Accumulation:
         self, worker: Worker, read: Read, gradients: list[Gradient]
     ) -> Activity[None]:
         clock = self._clock
-        deadline = max(worker.ready_at, clock.time) + self._threshold
+        deadline = worker.free_at + self._threshold
         for left in range(self._number, 0, -1):
             if clock.time >= deadline:
                 worker.pass_over(left)

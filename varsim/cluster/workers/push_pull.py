@@ -54,7 +54,7 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
         sums = self._sums[rank] = Countdown(self._clock, len(self._pieces))
         for moment, group in zip(self._moments[rank], self._groups, strict=True):
             self._clock.call_at(moment, partial(self._push, rank, group))
-        yield from worker.catch_up()
+        yield from worker.free()
         worker.waits(Phase.BARRIER, self)
         self._waiting.append(worker)
         if len(self._waiting) == len(self._up):

@@ -109,9 +109,9 @@ class Read:
 class Worker:
     """One worker of a run.
 
-    Its own time may be ahead of the clock (`ready_at`): the end of a first-come transfer is known
-    when it starts, so nothing has to happen at that moment. Whatever makes a worker wait calls
-    `catch_up` first.
+    It may be busy until a moment that is known: while it is set up, during a first-come read, and
+    while it computes in the background (`begin_gradient`). Then nothing has to happen at that
+    moment: what it computes begins when it is `free`, and what else may follow waits for that.
     """
 
     __slots__ = (
@@ -133,7 +133,6 @@ class Worker:
         "place",
         "rank",
         "reads_ahead",
-        "ready_at",
         "restarts",
         "waits_for",
     )
@@ -153,7 +152,6 @@ class Worker:
         self.rank = rank
         self.place = place  # in the network
         self.iteration = -1  # of its latest gradient
-        self.ready_at = 0
         self.restarts = 0
         self.waits_for: object = None
         self.latest: Gradient | None = None  # that it has begun
@@ -173,10 +171,7 @@ class Worker:
 
     def compute_gradient(self, read: Read) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
-        clock = self._clock
-        start = self.ready_at
-        if start < clock.time:
-            start = clock.time
+        start = self.free_at
         end = start + next(self._compute_times)
         if self._windows:
             end = end_of(self._windows, start, end - start)
@@ -185,7 +180,7 @@ class Worker:
         gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
         self._before, self.latest = self.latest, gradient
-        self._since = self.ready_at = end
+        self._since = end
         self._spans += (end, code)  # Phase.COMPUTE is 0
         yield end
         return gradient
@@ -199,9 +194,9 @@ class Worker:
     def begin_gradient(self, read: Read, shares: Sequence[float]) -> tuple[Gradient, list[int]]:
         """Begin to compute a gradient; and when these shares of the computation will be done (ns).
 
-        The worker's own time moves to its end; `compute_gradient` waits for that besides.
+        It computes in the background; `compute_gradient` waits for that besides.
         """
-        start = max(self.ready_at, self._clock.time)
+        start = self.free_at
         work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
         end = end_of(windows, start, work)
         moments = [min(end, end_of(windows, start, round(work * share))) for share in shares]
@@ -210,7 +205,7 @@ class Worker:
         gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
         self._before, self.latest = self.latest, gradient
-        self._since = self.ready_at = end
+        self._since = end
         self._spans += (end, self._code)
         return gradient, moments
 
@@ -219,7 +214,7 @@ class Worker:
 
         What it is read from, and when it is computed, is still to come.
         """
-        start = max(self.ready_at, self._clock.time)
+        start = self._clock.time
         self.iteration += 1
         self._code += _NEXT
         batch = next(self._batches)
@@ -234,19 +229,23 @@ class Worker:
 
     def compute(self, work: int, *, goes_on: bool = False) -> Activity[None]:
         """Compute for so many ns at its normal pace; if it `goes_on`, one span with that before."""
-        start = max(self.ready_at, self._clock.time)
+        start = self.free_at
         end = end_of(self._windows or [(0, 1.0)], start, work)
         code = self._code
         if goes_on and self._since == start:
             code += GOES_ON
         self._spans += (end, code)
-        self._since = self.ready_at = end
+        self._since = end
         yield end
 
-    def catch_up(self) -> Activity[None]:
-        """Wait until the clock has reached the worker's own time."""
-        if self.ready_at > self._clock.time:
-            yield self.ready_at
+    def free(self) -> Activity[None]:
+        """Wait until it is set up, and has computed what it computes in the background."""
+        return self._clock.sleep_until(self._since)
+
+    @property
+    def free_at(self) -> int:
+        """When that is, or was (ns); not before now."""
+        return max(self._since, self._clock.time)
 
     def transferred(self, phase: int, end: int, alone: int) -> None:
         """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
@@ -258,7 +257,7 @@ class Worker:
             self._spans += (begin, code + _QUEUE, end, code + phase)
         else:
             self._spans += (end, code + phase)
-        self._since = self.ready_at = end
+        self._since = end
 
     def waits(self, phase: int, what: object) -> None:
         """The worker waits from now on, nobody knows how long; `what` says for what."""
@@ -282,7 +281,7 @@ class Worker:
 
     def goes_on(self) -> None:
         """The wait is over."""
-        self._since = self.ready_at = now = self._clock.time
+        self._since = now = self._clock.time
         self._spans += (now, self._code + self._phase)
         self.waits_for = None
 
@@ -294,7 +293,7 @@ class Worker:
     def sets_up(self, duration: int) -> None:
         """Add a start-up delay (ns), also after each restart."""
         self._set_up = duration
-        self._since = self.ready_at = end = self._clock.time + duration
+        self._since = end = self._clock.time + duration
         self._spans += (end, self._code + _NEXT + _DOWN)
 
     def slows_down(self, start: int, end: int, factor: float) -> None:
@@ -322,7 +321,7 @@ class Worker:
         """What the worker does ends now; nothing may be recorded of the time after it."""
         if self._since < self._clock.time:
             self.close(self._clock.time)
-        self._since = self.ready_at = self._clock.time
+        self._since = self._clock.time
         self.waits_for = None
 
     def goes_down(self) -> None:
