@@ -8,8 +8,8 @@ import pytest
 
 from tests.building import scenario
 from tests.extending import ALL, SCENARIO, python, varsim
-from varsim.scenario import provenance
 from varsim.scenario.extensions import Need
+from varsim.scenario.writing import provenance_of_many
 from varsim.values.distributions import LAWS
 
 GOOD = """\
@@ -209,7 +209,8 @@ def test_many_scenarios_need_what_any_of_them_does(monkeypatch: pytest.MonkeyPat
     first, other = scenario({"kind": "none"}), scenario({"kind": "none"}, name="other")
     found = {first.name: ["law 'a'"], other.name: ["law 'a'", "law 'b'"]}
     monkeypatch.setattr(
-        provenance, "needs", lambda one: [Need(said, said) for said in found[one.name]]
+        "varsim.scenario.writing.needs",
+        lambda one: [Need(said, said) for said in found[one.name]],
     )
-    assert provenance.provenance_of_many([first, other])["needs"] == "law 'a'; law 'b'"
-    assert provenance.provenance_of_many([first])["needs"] == "law 'a'"
+    assert provenance_of_many([first, other])["needs"] == "law 'a'; law 'b'"
+    assert provenance_of_many([first])["needs"] == "law 'a'"

@@ -17,8 +17,8 @@ from tests.seams import Run, run_one
 from tests.sweep.booked import booked
 from tests.sweep.sweeping import BASE, noted, sweep, told
 from varsim.cluster.record.rows import Rows
-from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.space import Sweep
+from varsim.scenario.writing import trace_sha256
 from varsim.study.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
 from varsim.study.runs import DIED, Books, Here, Processes, Status, carry_out
 from varsim.study.store import STORE, Store

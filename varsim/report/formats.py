@@ -10,7 +10,7 @@ from varsim.report.notes import coded, line
 from varsim.report.screen import folded, terminal
 from varsim.report.told import Column, Data, Report, Table
 from varsim.report.wording import shown, unheld
-from varsim.scenario.provenance import to_json
+from varsim.scenario.writing import to_json
 
 if TYPE_CHECKING:
     from markupsafe import Markup

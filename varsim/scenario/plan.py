@@ -15,12 +15,12 @@ from pydantic import Field
 from varsim.scenario.document import MappingNode, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
 from varsim.scenario.loading import Context, modelled, read_text
-from varsim.scenario.provenance import provenance
 from varsim.scenario.space import Number, Point, Quantity, point_at, points_of, value_of
 from varsim.scenario.sweep import BLOCK as SWEEP
 from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import provenance
 from varsim.strategies import Strategy, families
 from varsim.values.schema import Model
 

@@ -22,8 +22,7 @@ from varsim.cluster.record.memory import Memory
 from varsim.cluster.servers.placement import check_parts
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
-from varsim.scenario.together import served
-from varsim.scenario.use import unused, without_unused
+from varsim.scenario.use import served, unused, without_unused
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.schema import RefusalError

@@ -1,4 +1,4 @@
-"""Which setting of a scenario matters to which strategy: one table.
+"""Which setting of a scenario matters to which strategy: one table; who has servers.
 
 Where none of the strategies uses what is set, it is refused; where some are chosen, or one is run
 alone, what only the others use is left out. A strategy's own settings are its own matter.
@@ -7,9 +7,12 @@ alone, what only the others use is left out. A strategy's own settings are its o
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.refusals import Served
 from varsim.cluster.description.servers import Overheads
-from varsim.scenario.together import reduces_meanwhile
 from varsim.strategies import Strategy
+from varsim.values.distributions import Distribution
+from varsim.values.measured_times import MeasuredTimes
 from varsim.values.schema import Model
 
 M = TypeVar("M", bound=Model)
@@ -126,3 +129,29 @@ def _without(model: M, path: Sequence[str]) -> M:
         if getattr(value, "given", None) == []:
             value = None
     return model.model_copy(update={key: value})
+
+
+def served(strategies: Sequence[Strategy]) -> Served:
+    """Who has servers, and whose have the model."""
+    return {
+        "servers": any(strategy.uses_servers for strategy in strategies),
+        "chief": any(strategy.sends.to == "servers" for strategy in strategies),
+    }
+
+
+def reduces_meanwhile(strategy: Strategy) -> bool:
+    """Whether workers send each other gradients while they compute."""
+    return strategy.overlaps and strategy.sends[:2] == ("gradients", "workers")
+
+
+def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
+    """Whether recorded compute times meet in queues, where a nanosecond decides who is first.
+
+    Every such run is the same, but its numbers are no exact answer.
+    """
+    queues = strategy.uses_servers and strategy.workers(cluster) > 1
+    return queues and cluster.compute is not None and _is_played(cluster.compute)
+
+
+def _is_played(law: Distribution) -> bool:
+    return isinstance(law, MeasuredTimes) or any(map(_is_played, law.parts()))

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
-from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.space import Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.use import without_unused
+from varsim.scenario.writing import trace_sha256
 from varsim.strategies import Strategy, meant
 from varsim.study import metrics as measuring
 from varsim.study.beginning import hopeless

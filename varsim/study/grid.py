@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.space import Number, Sweep
-from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
+from varsim.scenario.use import replays_in_queues
 from varsim.strategies import Strategy, families
 from varsim.study.case import Case, Finished
 from varsim.study.lives import INTERVAL, KEPT

@@ -14,7 +14,7 @@ from varsim.cluster.programs import ProgramTrace, run_program
 from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import CROSS_REPLICA, Mode, ValueSummary, VariableView
 from varsim.scenario.fault import check_replication
-from varsim.scenario.provenance import provenance
+from varsim.scenario.writing import provenance
 from varsim.strategies import family
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.metrics import Carried, carried, utilization

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.job import DeadlockError
 from varsim.scenario.fault import check_replication, known
-from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario, is_random, runs_made, steps_repeat, times_are_random
+from varsim.scenario.writing import provenance
 from varsim.strategies import Single
 from varsim.study import metrics as measuring
 from varsim.study import tables

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.scenario.writing import MADE_BY, provenance
 from varsim.study.store import STORE, is_runs_file
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from varsim.report.files.directory import FACTS, Kind, put, put_file
 from varsim.report.files.rows import MOST_SPANS, exact_seconds, rows_of
 from varsim.report.formats import Format, csv_lines, csv_text
 from varsim.report.told import Data, Report
-from varsim.scenario.provenance import to_json
 from varsim.scenario.space import Sweep
-from varsim.scenario.writing import dump_scenario, needs_text
+from varsim.scenario.writing import dump_scenario, needs_text, to_json
 from varsim.study.program import COLUMNS, VariablesResult, act_rows, sent_rows
 from varsim.study.result import Result
 

@@ -12,8 +12,8 @@ from varsim.report.wording import names
 from varsim.report.wording import target as target_said
 from varsim.scenario.fitting import MemoryLimits, Misfit
 from varsim.scenario.targets import counted as machines_of
-from varsim.scenario.together import replays_in_queues
 from varsim.scenario.training import Scenario
+from varsim.scenario.use import replays_in_queues
 from varsim.study import verdict
 from varsim.study.beginning import (
     optimizer_gains,

@@ -13,8 +13,8 @@ from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
 from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table, Value
 from varsim.report.wording import names, target
-from varsim.scenario.provenance import MADE_BY
 from varsim.scenario.training import Scenario, runs_made
+from varsim.scenario.writing import MADE_BY
 from varsim.strategies.single import Single
 from varsim.study import beginning
 from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates

@@ -9,7 +9,7 @@ import numpy as np
 from varsim.calibration.recorded.comparison import error
 from varsim.report.notes import plain
 from varsim.report.told import Chart, Column, Note, Number, Report, Table, Value
-from varsim.scenario.provenance import MADE_BY
+from varsim.scenario.writing import MADE_BY
 from varsim.study.stragglers import ENOUGH, SAMPLED, Stragglers
 
 if TYPE_CHECKING:

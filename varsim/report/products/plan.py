@@ -27,7 +27,7 @@ from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.wording import target as said
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
-from varsim.scenario.together import replays_in_queues
+from varsim.scenario.use import replays_in_queues
 from varsim.study.cells import Standing, margin
 from varsim.study.cheapest import closest, shown, trade, unpriced
 from varsim.study.verdict import CLOSE, Judgement

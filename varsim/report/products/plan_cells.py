@@ -20,9 +20,9 @@ from varsim.report.told import (
 )
 from varsim.report.wording import given, names, unheld
 from varsim.scenario.plan import OBJECTIVES
-from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import MADE_BY, provenance_of_many
 from varsim.study.cells import Standing, Verdict, margin
 from varsim.study.cheapest import trade, unpriced
 from varsim.study.lives import INTERVAL

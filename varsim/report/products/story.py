@@ -36,8 +36,8 @@ from varsim.report.products.story_rows import (
 )
 from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
 from varsim.report.wording import listed
-from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.scenario.variables import VariablesScenario
+from varsim.scenario.writing import MADE_BY, provenance
 from varsim.strategies import family
 from varsim.study.steps import Row, Story, Telling
 from varsim.units import format_rate, format_seconds

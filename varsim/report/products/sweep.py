@@ -29,7 +29,7 @@ from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, 
 from varsim.report.told import Table as Told
 from varsim.report.wording import headline
 from varsim.report.wording import target as target_said
-from varsim.scenario.provenance import MADE_BY, provenance_of_many
+from varsim.scenario.writing import MADE_BY, provenance_of_many
 from varsim.study.grid import Row, Table, descriptions, short_names
 from varsim.study.lives import KEPT
 from varsim.study.runs import STEERING, TARGET

@@ -27,7 +27,7 @@ from varsim.report.told import (
 )
 from varsim.report.wording import headline, names, shown
 from varsim.report.wording import target as target_said
-from varsim.scenario.provenance import MADE_BY
+from varsim.scenario.writing import MADE_BY
 from varsim.study import metrics
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.lives import KEPT

@@ -10,8 +10,7 @@ from varsim.report.notes import plain
 from varsim.report.products import cautions
 from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value, plain_number
 from varsim.report.wording import names, shown, unheld
-from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.scenario.writing import dump_scenario
+from varsim.scenario.writing import MADE_BY, dump_scenario, provenance
 from varsim.study.tune import Goal, Rates, Search, Tuned
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 from varsim.units import format_seconds

@@ -15,8 +15,8 @@ from varsim.report.products.figures import links
 from varsim.report.products.story_rows import beside, of_arrays, text
 from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import headline, listed, shown
-from varsim.scenario.provenance import MADE_BY
 from varsim.scenario.targets import EQUAL_WITHIN
+from varsim.scenario.writing import MADE_BY
 from varsim.study.program import COLUMNS, METRICS, actor, place
 from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, lead_of, ranked, verdict
 from varsim.units import counted

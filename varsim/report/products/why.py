@@ -20,7 +20,7 @@ from varsim.report.told import (
     plain_estimate,
 )
 from varsim.report.wording import names, resource, shown
-from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.scenario.writing import MADE_BY, provenance
 from varsim.study.beginning import pushed_late
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.stragglers import stragglers
