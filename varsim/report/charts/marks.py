@@ -246,26 +246,18 @@ def _write(panel: Panel, across: list[object], down: list[object], highest: floa
 
 def _lines(every: Sequence[Panel], look: Looks) -> Made:
     """A line per series: with a band, or with whiskers at the values that were swept."""
-    for panel in every:
-        chart, axes = panel.chart, panel.axes
-        across, up = _scales(panel, every)
-        series = panel.series()
+    scaled = _scaled(every)
+    for panel in scaled:
+        chart, axes, series = panel.chart, panel.axes, panel.series()
         for index, (name, rows) in enumerate(series.items()):
-            x, mean, low, high = (
-                np.array([row[key] for row in rows], dtype=float)
-                for key in ("x", "mean", "low", "high")
-            )
-            x, mean, low, high = x / across, mean / up, low / up, high / up
+            columns = ("x", "mean", "low", "high")
+            x, mean, low, high = (np.array([row[key] for row in rows], float) for key in columns)
             if name not in look:
                 axes.plot(x, mean, color=FAINT, linewidth=1, linestyle=":")
                 continue
             color, marker, line = look[name]
-            own: dict[str, Any] = {
-                "color": color,
-                "marker": marker,
-                "linestyle": line,
-                "markersize": 5.5,
-            }
+            own: dict[str, Any] = {"color": color, "marker": marker, "linestyle": line}
+            own["markersize"] = 5.5
             if not chart.ticks:
                 stride = max(1, len(x) // 8)
                 first = index * stride // len(series) if len(x) > 8 else 0
@@ -281,95 +273,98 @@ def _lines(every: Sequence[Panel], look: Looks) -> Made:
                 own |= {"marker": "", "linestyle": "-", "linewidth": 1.0}
             halves = np.where(high - low > 0, (high - low) / 2, math.nan)
             axes.errorbar(x, mean, yerr=halves, capsize=2.5, **own)
-        _rings(panel, across, up)
-        _dress(panel, every)
-    handles = _handles(every, look)
-    return Made([3.4 if len(every) == 1 else 2.3] * len(every), handles)
+    return _dressed(scaled, _handles(every, look), 3.4 if len(every) == 1 else 2.3)
 
 
 def _points(every: Sequence[Panel], look: Looks) -> Made:
     """A mark per row, hollow where it says so; a series of no family is a line."""
-    for panel in every:
-        across, up = _scales(panel, every)
+    scaled = _scaled(every)
+    thin: dict[str, Any] = {"color": FAINT, "linewidth": 1.1, "zorder": 1}
+    for panel in scaled:
         for name, rows in panel.series().items():
             if name not in look:
-                places = [row["x"] / across for row in rows], [row["mean"] / up for row in rows]
-                panel.axes.plot(*places, color=FAINT, linewidth=1.1, zorder=1)
+                panel.axes.plot(*_places(rows), **thin)
                 continue
             color, marker, _ = look[name]
             for row in rows:
                 hollow = bool(row.get("hollow"))
-                at = row["x"] / across, row["mean"] / up
-                face = PAPER if hollow else color
-                own: dict[str, Any] = {"color": color, "markersize": 5.5, "mfc": face}
-                panel.axes.plot(*at, marker, zorder=2 if hollow else 3, clip_on=False, **own)
-        front = sorted(
-            (row["x"] / across, row["mean"] / up) for row in panel.rows if row.get("front")
-        )
-        steps: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.1, "zorder": 1}
-        if front:
-            panel.axes.plot(*zip(*front, strict=True), color=FAINT, **steps)
+                own: dict[str, Any] = {"color": color, "mfc": PAPER if hollow else color}
+                own |= {"markersize": 5.5, "zorder": 2 if hollow else 3, "clip_on": False}
+                panel.axes.plot(row["x"], row["mean"], marker, **own)
+        if front := [row for row in panel.rows if row.get("front")]:
+            front.sort(key=lambda row: (row["x"], row["mean"]))
+            panel.axes.plot(*_places(front), drawstyle="steps-post", **thin)
         named = [row for row in panel.rows if row.get("text")]
         for row in named[:: -(-len(named) // _MOST_NAMED) or 1]:
-            text, at = drawable(short(row["text"], 40)), (row["x"] / across, row["mean"] / up)
+            text, at = drawable(short(row["text"], 40)), (row["x"], row["mean"])
             place: dict[str, Any] = {"textcoords": "offset points", "ha": "right"}
             panel.axes.annotate(text, at, (-6, 3), fontsize=7.5, **place)
-        _rings(panel, across, up)
-        _dress(panel, every)
-    height = 4.0 if len(every) == 1 else 2.6
-    return Made([height] * len(every), _handles(every, look, ""))
+    return _dressed(scaled, _handles(every, look, ""), 4.0 if len(every) == 1 else 2.6)
 
 
-def _scales(panel: Panel, every: Sequence[Panel]) -> tuple[float, float]:
-    """What is divided by along both axes; their labels are written: of the x axis at the bottom."""
-    chart = panel.chart
-    beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
-    across, below = axis(chart.x, max(row["x"] for one in every for row in one.rows))
-    up, label = axis(chart.y, max(row["mean"] for row in beside))
-    if panel is every[-1]:
-        panel.axes.set_xlabel(drawable(below))
-    panel.axes.set_ylabel(drawable(label))
-    return across, up
+def _places(rows: Rows) -> tuple[list[float], list[float]]:
+    return [row["x"] for row in rows], [row["mean"] for row in rows]
 
 
-def _rings(panel: Panel, across: float, up: float) -> None:
-    for row in panel.rows:
-        if row.get("ring"):
-            at = row["x"] / across, row["mean"] / up
-            panel.axes.plot(*at, "o", markersize=12, mfc="none", color=INK, zorder=4)
+def _scaled(every: Sequence[Panel]) -> list[Panel]:
+    """The same in units that read well, which stand beside the axes: of x at the bottom."""
+    found = []
+    across, below = axis(every[0].chart.x, max(row["x"] for one in every for row in one.rows))
+    for panel in every:
+        chart = panel.chart
+        beside = [row["mean"] for one in every if one.chart.y == chart.y for row in one.rows]
+        up, label = axis(chart.y, max(beside))
+        panel.axes.set_ylabel(drawable(label))
+        units = {"x": across, "mean": up, "low": up, "high": up}
+        rows = [
+            row | {key: row[key] / worth for key, worth in units.items() if key in row}
+            for row in panel.rows
+        ]
+        target = None if chart.target is None else chart.target / up
+        found.append(panel._replace(chart=chart._replace(target=target), rows=rows))
+    every[-1].axes.set_xlabel(drawable(below))
+    return found
 
 
-def _dress(panel: Panel, every: Sequence[Panel]) -> None:
-    """Limits, ticks and the target."""
-    chart, axes = panel.chart, panel.axes
-    axes.xaxis.set_major_formatter(plain_numbers())
-    axes.yaxis.set_major_formatter(plain_numbers())
-    _, up = _scales(panel, every)
-    if chart.target is not None:
-        axes.axhline(chart.target / up, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
-        text = f"target\n{chart.target / up:,g}"
-        at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(text, (1, chart.target / up), (4, 0), va="center", fontsize=8.5, **at)
-    if "x" in chart.log:
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_locator(NullLocator())
-    if chart.ticks:
-        _swept(panel)
-    elif "x" not in chart.log:
-        axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
-        if chart.mark == "lines":
-            axes.set_xlim(left=0)
-    beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
-    if chart.y == "loss" and not chart.ticks:
-        _of_losses(axes, beside, chart.target)
-    elif "y" in chart.log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_locator(NullLocator())
+def _dressed(every: Sequence[Panel], legend: Sequence[Artist], height: float) -> Made:
+    """Rings, the target, limits and ticks; every panel is so high (inches)."""
+    for panel in every:
+        chart, axes = panel.chart, panel.axes
+        if rings := [row for row in panel.rows if row.get("ring")]:
+            axes.plot(*_places(rings), "o", markersize=12, mfc="none", color=INK, zorder=4)
+        axes.xaxis.set_major_formatter(plain_numbers())
         axes.yaxis.set_major_formatter(plain_numbers())
-    else:
-        tops = [np.nanmax([row["mean"], row.get("high", math.nan)]) for row in beside]
-        axes.set_ylim(min(0, 1.06 * min(tops) / up), 1.06 * max(*tops, chart.target or 0) / up or 1)
+        if chart.target is not None:
+            axes.axhline(chart.target, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
+            text, at = f"target\n{chart.target:,g}", ("axes fraction", "data")
+            place: dict[str, Any] = {"xycoords": at, "textcoords": "offset points", "va": "center"}
+            axes.annotate(text, (1, chart.target), (4, 0), fontsize=8.5, **place)
+        if "x" in chart.log:
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_locator(NullLocator())
+        if chart.ticks:
+            _swept(panel)
+        elif "x" not in chart.log:
+            axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
+            if chart.mark == "lines":
+                axes.set_xlim(left=0)
+        beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
+        if chart.y == "loss" and not chart.ticks:
+            _of_losses(axes, beside, chart.target)
+        elif "y" in chart.log:
+            _logarithmic(axes, (1, 2, 5))
+        else:
+            tops = [np.nanmax([row["mean"], row.get("high", math.nan)]) for row in beside]
+            axes.set_ylim(min(0, 1.06 * min(tops)), 1.06 * max(*tops, chart.target or 0) or 1)
+    return Made([height] * len(every), legend)
+
+
+def _logarithmic(axes: Axes, ticks: tuple[int, ...]) -> None:
+    """Upwards, with ticks at so many times each power of ten."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=ticks))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(plain_numbers())
 
 
 def _swept(panel: Panel) -> None:
@@ -393,10 +388,7 @@ def _of_losses(axes: Axes, rows: Rows, target: float | None) -> None:
     low, high = min(means), max(means)
     high = max(low, min(high, _RUNAWAY * start)) if start > 0 else high
     if low > 0 and high / low > _WIDE:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1e3 else (1,)))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(plain_numbers())
+        _logarithmic(axes, (1, 2, 5) if high / low < 1e3 else (1,))
         axes.set_ylim(low / 1.15, high * 1.15)
         axes.set_ylabel(f"{axes.get_ylabel()} (logarithmic)")
     else:
