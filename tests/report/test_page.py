@@ -197,7 +197,7 @@ class TestInABrowser:
         assert points.count() == 3
         chart.locator("select").first.select_option(label="bandwidth")
         labels = chart.locator("text").all_text_contents()
-        assert labels[:4] == ["0.1", "0.2", "0.5", "1"], "logarithmic"
+        assert labels[:3] == ["0.1", "1", "10"], "the values themselves"
         assert "bandwidth (Gbit/s, logarithmic)" in labels
         assert chart.locator(".front").count() == 0, "a front of other axes"
         points.nth(1).click()

@@ -21,8 +21,9 @@ function scale({ head, unit = "" }, values, { up = false, logs = true } = {}) {
   const wide = logs && low > 0 && high >= 16 * low && texts.length > 2, of = (value) => (wide ? Math.log(value) : value);
   const from = of(wide ? low : up || low < high / 4 ? Math.min(0, low) : low), to = of(high);
   const at = (value) => 0.015 + (0.955 * (of(value) - from)) / (to - from || 1);
-  const ticks = [], step = rung((to - from) / worth / 6 || 1);
-  for (let n = wide ? rung(low / worth) : Math.ceil(from / worth / step) * step; n <= (high / worth) * 1.001 && ticks.length < 99; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
+  // Few values across are the ticks themselves.
+  const few = !up && texts.length <= 8, ticks = few ? texts.map((value) => value / worth).sort((a, b) => a - b) : [], step = rung((to - from) / worth / 6 || 1);
+  if (!few) for (let n = wide ? rung(low / worth) : Math.ceil(from / worth / step) * step; n <= (high / worth) * 1.001 && ticks.length < 99; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
   const notes = [own, wide && "logarithmic"].filter(Boolean);
   return {
     at, ticks: ticks.filter((_, i) => i % Math.ceil(ticks.length / 8) === 0).map((n) => [at(n * worth), number(n)]),
@@ -37,6 +38,7 @@ function grid(svg, x, y, right) {
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren();
   const write = (x, y, text, anchor = "end") => make("text", svg, { x, y, "text-anchor": anchor }, text);
+  make("path", svg, { class: "grid", d: `M${left},${top}V${height - bottom}H${width - right}` });
   let free = 0; // from there on a label covers none before it
   for (const [part, text] of x.ticks) {
     make("path", svg, { class: "grid", d: `M${px(part)},${top}V${height - bottom}` });
