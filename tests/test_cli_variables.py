@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
+from tests.seams import file_schema
 from varsim import load_scenario
 from varsim.report.files.directory import FILES
-from varsim.scenario.loading import scenario_schema
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 TEXT = """\
@@ -192,7 +192,7 @@ class TestOthers:
         assert "kind" not in schema["$defs"][training]["properties"]
 
     def test_every_reference_of_the_schema_leads_somewhere(self) -> None:
-        schema = scenario_schema()
+        schema = file_schema()
         text = json.dumps(schema)
         referred = {part.split('"')[0] for part in text.split('"#/$defs/')[1:]}
         assert len(referred) > 30

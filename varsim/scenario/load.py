@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import Fault, ScenarioError, Source
-from varsim.scenario.loading import load_text, read_text, scenario_schema
+from varsim.scenario.loading import load_text, read_text
+from varsim.values.schema import Model, field_docstrings
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
@@ -43,11 +47,14 @@ _PATHS: dict[str, Any] = {
 
 
 def file_schema() -> dict[str, Any]:
-    """`scenario_schema`, with what a sweep or a plan may say."""
+    """The JSON Schema of a file, for editors: a scenario of training or of variables.
+
+    With what a sweep or a plan of training may say.
+    """
     from varsim.scenario.plan import Asked
     from varsim.scenario.sweep import Settings
 
-    schema = scenario_schema()
+    schema = _schema_of_scenarios()
     many = "many scenarios from one: run it with varsim sweep"
     sweep = {**Settings.model_json_schema(), "description": many, "additionalProperties": _AXIS}
     sweep["properties"] |= _PATHS
@@ -63,6 +70,45 @@ def file_schema() -> dict[str, Any]:
     }
     schema["$defs"]["Scenario"]["properties"] |= {"sweep": sweep, "plan": plan}
     return schema
+
+
+def _schema_of_scenarios() -> dict[str, Any]:
+    from varsim.scenario.training import Scenario
+    from varsim.scenario.variables import VariablesScenario
+
+    kinds: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+        (model, "validation") for model in (Scenario, VariablesScenario)
+    ]
+    places, schema = models_json_schema(kinds)
+    _describe(schema["$defs"])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scenario of varsim",
+        "oneOf": [places[kind] for kind in kinds],
+        "$defs": _tidied(schema["$defs"]),
+    }
+
+
+def _describe(definitions: dict[str, Any]) -> None:
+    """Give every key the docstring of its field."""
+    models = [Model]
+    for model in models:
+        models += model.__subclasses__()
+        definition = definitions.get(model.__name__, {})
+        for form in (definition, *definition.get("anyOf", ())):  # a name may stand for one
+            for key, described in form.get("properties", {}).items():
+                if text := field_docstrings(model).get(key):
+                    described.setdefault("description", text)
+
+
+def _tidied(schema: object) -> object:
+    """The schema without the bounds that pydantic leaves beside the `anyOf` of a quantity."""
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strays = ("gt", "ge", "lt", "le") if "anyOf" in schema else ()
+    return {key: _tidied(item) for key, item in schema.items() if key not in strays}
 
 
 # A path; a text of at least one line; or what such a text says, as a dict.

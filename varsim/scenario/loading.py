@@ -5,16 +5,16 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from varsim.scenario.change import changed
 from varsim.scenario.document import (
     LARGEST_TEXT,
     NOTHING,
     MappingNode,
+    Node,
     ScalarNode,
     SequenceNode,
     Unreadable,
@@ -28,13 +28,10 @@ from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.shape import kinds, known_as, members, shapes_of
 from varsim.scenario.training import Scenario
 from varsim.scenario.wording import apply_corrections, faults_of
-from varsim.values.schema import Model, field_docstrings
 from varsim.values.table import as_kind
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
-
-__all__ = ["ScenarioError", "load_scenario", "load_text", "scenario_schema"]
 
 STDIN: Final = Path("-")
 _MOST_ROUNDS: Final = 4
@@ -78,8 +75,25 @@ def load_text(
     strategies: Sequence[str] = (),
 ) -> "Scenario | VariablesScenario":
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
-    context = Context(folder, tuple(strategies), must_fit=True)
-    scenario = validated(_model(text, name), text, name, context, sets)
+    source = Source(name)
+    root, faults = read_document(text, source)
+    model = _model(root, name)
+    if root is None and not faults:
+        faults = [Fault(source, 0, 0, NOTHING)]
+    for order, change in enumerate(sets, 1):
+        faults += changed(root, change, order, model)
+    left_out = 0
+    scenario: Scenario | VariablesScenario | None = None
+    if isinstance(root, MappingNode):
+        context = Context(folder, tuple(strategies), must_fit=True)
+        scenario, refused, left_out = modelled(model, root, context)
+        faults += refused
+    elif isinstance(root, SequenceNode):
+        faults.append(Fault.at(root.mark, f"{_LINES}; this is a list"))
+    elif root is not None and not isinstance(root.value, Unreadable):
+        faults.append(Fault.at(root.mark, f"{_LINES}; this is the text {quoted(root.text)}"))
+    if scenario is None or faults:
+        raise ScenarioError(faults, left_out)
     if not strategies or not isinstance(scenario, Scenario):
         return scenario
     try:
@@ -89,12 +103,11 @@ def load_text(
     return scenario.with_only(chosen)
 
 
-def _model(text: str, name: str) -> "type[Scenario] | type[VariablesScenario]":
+def _model(root: Node | None, name: str) -> "type[Scenario] | type[VariablesScenario]":
     """Model of a file: a scenario of training, which has no kind, or of variables.
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
     """
-    root, _ = read_document(text, Source(name))
     if not isinstance(root, MappingNode):
         return Scenario
     if "sweep" in root.keys:
@@ -117,29 +130,6 @@ def _model(text: str, name: str) -> "type[Scenario] | type[VariablesScenario]":
     said = quoted(kind.text) if isinstance(kind, ScalarNode) else "a list or mapping"
     message = f"unknown kind {said}; write 'kind: variables', or leave it out to train a model"
     raise ScenarioError([Fault.at(kind.mark, message)])
-
-
-def validated(
-    model: type[AnyModel], text: str, name: str, context: Context, sets: Sequence[str] = ()
-) -> AnyModel:
-    """A model of any class from YAML text; see `load_scenario`."""
-    source = Source(name)
-    root, faults = read_document(text, source)
-    if root is None and not faults:
-        faults = [Fault(source, 0, 0, NOTHING)]
-    for order, change in enumerate(sets, 1):
-        faults += changed(root, change, order, model)
-    left_out = 0
-    if isinstance(root, MappingNode):
-        result, refused, left_out = modelled(model, root, context)
-        faults += refused
-        if result is not None and not faults:
-            return result
-    elif isinstance(root, SequenceNode):
-        faults.append(Fault.at(root.mark, f"{_LINES}; this is a list"))
-    elif root is not None and not isinstance(root.value, Unreadable):
-        faults.append(Fault.at(root.mark, f"{_LINES}; this is the text {quoted(root.text)}"))
-    raise ScenarioError(faults, left_out)
 
 
 def modelled(
@@ -196,45 +186,6 @@ def _by_kind(root: MappingNode, model: type[BaseModel]) -> MappingNode:
                 node.keys[key] = given.mark
                 node.values[key] = ScalarNode(given.mark, text, resolve(text))
     return root
-
-
-def scenario_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, of training or of variables, for editors."""
-    from varsim.scenario.variables import VariablesScenario
-
-    kinds: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        (model, "validation") for model in (Scenario, VariablesScenario)
-    ]
-    places, schema = models_json_schema(kinds)
-    _describe(schema["$defs"])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Scenario of varsim",
-        "oneOf": [places[kind] for kind in kinds],
-        "$defs": _tidied(schema["$defs"]),
-    }
-
-
-def _describe(definitions: dict[str, Any]) -> None:
-    """Give every key the docstring of its field."""
-    models = [Model]
-    for model in models:
-        models += model.__subclasses__()
-        definition = definitions.get(model.__name__, {})
-        for form in (definition, *definition.get("anyOf", ())):  # a name may stand for one
-            for key, described in form.get("properties", {}).items():
-                if text := field_docstrings(model).get(key):
-                    described.setdefault("description", text)
-
-
-def _tidied(schema: object) -> object:
-    """The schema without the bounds that pydantic leaves beside the `anyOf` of a quantity."""
-    if isinstance(schema, list):
-        return [_tidied(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    strays = ("gt", "ge", "lt", "le") if "anyOf" in schema else ()
-    return {key: _tidied(item) for key, item in schema.items() if key not in strays}
 
 
 # Reading a file
