@@ -275,6 +275,21 @@ def test_no_strategy_imports_another() -> None:
     assert broken_in(others, [path for path in STRATEGIES if path != table]) == {}
 
 
+def test_strategies_begin_with_their_loops() -> None:
+    """What a paper has as its algorithm comes before checks, traits and aliases."""
+
+    def late(path: Path, tree: ast.Module) -> list[str]:
+        found = []
+        for owner in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+            methods = [node for node in owner.body if isinstance(node, ast.FunctionDef)]
+            loops = [is_activity(method) for method in methods]
+            if loops != sorted(loops, reverse=True):
+                found.append(owner.name)
+        return found
+
+    assert broken_in(late, STRATEGIES) == {}
+
+
 def test_nobody_asks_of_what_kind_a_strategy_is() -> None:
     """But for `single`, the yardstick; all else follows from what a strategy declares."""
     kinds = KINDS.keys() - {"single"}

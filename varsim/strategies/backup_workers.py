@@ -33,20 +33,33 @@ class BackupWorkers(Strategy):
     SyncReplicasOptimizer, which claims to be this, is `sync_replicas`.
     """
 
-    called: ClassVar[str] = "sync PS with backup workers"
-    about: ClassVar[str] = (
-        "textbook (K-sync): the first N gradients end the step, others are abandoned"
-    )
-    also_known_as: ClassVar[tuple[str, ...]] = ("backup", "k_sync")
-    others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
-
-    gives_up: ClassVar[bool] = True
-
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
     """N: gradients that make an update."""
     overlap: bool = False
     """Gradients are sent during the backward pass, layer by layer."""
+
+    def replica(self, worker: Worker, server: ParameterServer, steps: Cutoff) -> Activity[None]:
+        """One replica's training loop."""
+        steps.begins(worker)
+        while True:
+            try:
+                read = yield from server.fetch(worker)  # (1)
+                gradient = yield from server.begin(worker, read)  # (2)
+                yield from server.finish(worker, gradient)  # (3)
+                yield from steps.wait(worker)  # (4)
+            except StepOverError:
+                continue
+
+    def start(self, job: Job) -> None:
+        steps = Cutoff(job)
+        server = ParameterServer(job, drops=True, overlap=self.overlap)
+        job.observe(lambda: server.parameters)
+        needed = self.replicas_to_aggregate
+        job.explain(restart_enough(needed, len(job.workers), "replicas_to_aggregate"))
+        FirstGradients(job, server, needed, steps)  # (5), (6)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, steps)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -81,24 +94,10 @@ class BackupWorkers(Strategy):
                 f"workers ({cluster.workers}): a step would never end"
             )
 
-    def start(self, job: Job) -> None:
-        steps = Cutoff(job)
-        server = ParameterServer(job, drops=True, overlap=self.overlap)
-        job.observe(lambda: server.parameters)
-        needed = self.replicas_to_aggregate
-        job.explain(restart_enough(needed, len(job.workers), "replicas_to_aggregate"))
-        FirstGradients(job, server, needed, steps)  # (5), (6)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, steps)
-
-    def replica(self, worker: Worker, server: ParameterServer, steps: Cutoff) -> Activity[None]:
-        """One replica's training loop."""
-        steps.begins(worker)
-        while True:
-            try:
-                read = yield from server.fetch(worker)  # (1)
-                gradient = yield from server.begin(worker, read)  # (2)
-                yield from server.finish(worker, gradient)  # (3)
-                yield from steps.wait(worker)  # (4)
-            except StepOverError:
-                continue
+    called: ClassVar[str] = "sync PS with backup workers"
+    about: ClassVar[str] = (
+        "textbook (K-sync): the first N gradients end the step, others are abandoned"
+    )
+    also_known_as: ClassVar[tuple[str, ...]] = ("backup", "k_sync")
+    others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
+    gives_up: ClassVar[bool] = True

@@ -49,28 +49,6 @@ class DiLoCo(Strategy):
     Douillard et al., 2023 (DiLoCo) and 2025 (Streaming DiLoCo); torchft.
     """
 
-    called: ClassVar[str] = "DiLoCo"
-    about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
-    about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")
-    others: ClassVar[Mapping[str, object]] = {
-        "inner_steps": 8,
-        "fragments": 2,
-        "delay": 1,
-        "convention": Pair({"delay": 1}, {"delay": 1, "convention": "paper"}),
-        "mixing": 0.5,
-        "outer": {"kind": "sgd", "learning_rate": 1.0},
-        "overlap": True,
-        "collective": "halving_doubling",
-        "ranks_per_group": Pair(
-            {"collective": "hierarchical", "ranks_per_group": 2},
-            {"collective": "hierarchical", "ranks_per_group": 4},
-        ),
-        "segment_size": Pair(
-            {"collective": "double_binary_tree", "segment_size": 100.0},
-            {"collective": "double_binary_tree", "segment_size": 200.0},
-        ),
-    }
-
     kind: Literal["diloco"] = "diloco"
     inner_steps: PositiveInt = 100
     """H: local steps between two syncs of the same fragment."""
@@ -94,6 +72,39 @@ class DiLoCo(Strategy):
     """Size of the segments of `double_binary_tree`, or `hierarchical` (default: in one)."""
     overlap: bool = False
     """Outer gradients are sent during the last backward pass before a sync."""
+
+    def replica(self, worker: Worker, copies: OuterReplicas) -> Activity[None]:
+        """One replica's training loop."""
+        early, late = (self.delay, 0) if self.convention == "torchft" else (0, self.delay)
+        rank = worker.rank
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+        while True:
+            step = copies.steps[rank] + 1
+            sync = self._sync_at(step + early)
+            gradient = yield from copies.compute(worker, sends=sync is not None)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (1)
+            if sync is not None:
+                copies.offer(worker, sync, self._fragment_of(sync - copies.failed[rank]))  # (2)
+            sync = self._sync_at(step - late)
+            if sync is not None:
+                fragment = self._fragment_of(sync - copies.failed[rank])
+                yield from copies.merge(worker, sync, fragment, step - self.delay)  # (3-5)
+
+    def start(self, job: Job) -> None:
+        copies = OuterReplicas(
+            job,
+            self.fragments,
+            self._outer,
+            self.mixing,
+            self.outer_precision,
+            self._choice,
+            overlap=self.overlap,
+        )
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies)
 
     def refusals(self) -> Iterator[str]:
         if self.overlap and self.fragments > 1:
@@ -203,39 +214,6 @@ class DiLoCo(Strategy):
             key, reason = why.split(": ", 1)
             raise ValueError(f"{key} does not go with {cause(events)}: {reason}")
 
-    def start(self, job: Job) -> None:
-        copies = OuterReplicas(
-            job,
-            self.fragments,
-            self._outer,
-            self.mixing,
-            self.outer_precision,
-            self._choice,
-            overlap=self.overlap,
-        )
-        job.observe(copies.aggregate, copies.divergence)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, copies)
-
-    def replica(self, worker: Worker, copies: OuterReplicas) -> Activity[None]:
-        """One replica's training loop."""
-        early, late = (self.delay, 0) if self.convention == "torchft" else (0, self.delay)
-        rank = worker.rank
-        if worker.restarts:
-            yield from copies.recover(worker)  # (0)
-        while True:
-            step = copies.steps[rank] + 1
-            sync = self._sync_at(step + early)
-            gradient = yield from copies.compute(worker, sends=sync is not None)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (1)
-            if sync is not None:
-                copies.offer(worker, sync, self._fragment_of(sync - copies.failed[rank]))  # (2)
-            sync = self._sync_at(step - late)
-            if sync is not None:
-                fragment = self._fragment_of(sync - copies.failed[rank])
-                yield from copies.merge(worker, sync, fragment, step - self.delay)  # (3-5)
-
     @property
     def _outer(self) -> AnyOptimizer:
         return self.outer or Momentum(learning_rate=0.7, momentum=0.9, nesterov=True)
@@ -255,3 +233,25 @@ class DiLoCo(Strategy):
 
     def _fragment_of(self, turn: int) -> int:
         return (turn if self.convention == "torchft" else turn + 1) % self.fragments
+
+    called: ClassVar[str] = "DiLoCo"
+    about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
+    about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")
+    others: ClassVar[Mapping[str, object]] = {
+        "inner_steps": 8,
+        "fragments": 2,
+        "delay": 1,
+        "convention": Pair({"delay": 1}, {"delay": 1, "convention": "paper"}),
+        "mixing": 0.5,
+        "outer": {"kind": "sgd", "learning_rate": 1.0},
+        "overlap": True,
+        "collective": "halving_doubling",
+        "ranks_per_group": Pair(
+            {"collective": "hierarchical", "ranks_per_group": 2},
+            {"collective": "hierarchical", "ranks_per_group": 4},
+        ),
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
+    }

@@ -30,22 +30,35 @@ class ElasticAveraging(Strategy):
     Zhang, Choromanska, LeCun, 2015 (Deep Learning with Elastic Averaging SGD).
     """
 
-    called: ClassVar[str] = "elastic averaging"
-    about: ClassVar[str] = (
-        "workers' own copies and a centre on the servers, drawn towards each other"
-    )
-    also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
-    about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
-    others: ClassVar[Mapping[str, object]] = {
-        "period": 3,
-        "moving_rate": 0.5,
-    }
-
     kind: Literal["easgd"] = "easgd"
     period: PositiveInt = 10
     """Local steps between two exchanges with the centre."""
     moving_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     """How far a copy and the centre move toward each other."""
+
+    def replica(self, worker: Worker, copies: ElasticReplicas) -> Activity[None]:
+        """One replica's training loop."""
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            yield from copies.by_rank(worker)
+            if copies.steps[worker.rank] % self.period == 0:
+                centre = yield from copies.fetch(worker)  # (2)
+                difference = copies.draw(worker, centre)  # (3)
+                yield from copies.push(worker, difference)  # (4)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (5)
+            yield from copies.settle()
+
+    def start(self, job: Job) -> None:
+        workers = len(job.workers)
+        rate = 0.9 / workers if self.moving_rate is None else self.moving_rate
+        copies = ElasticReplicas(job, rate)
+        job.observe(lambda: copies.centre, copies.divergence, at_any_time=True)
+        job.explain(restart_any)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -62,26 +75,13 @@ class ElasticAveraging(Strategy):
         """And the centre that is fetched, which the elastic difference takes the place of."""
         return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
 
-    def start(self, job: Job) -> None:
-        workers = len(job.workers)
-        rate = 0.9 / workers if self.moving_rate is None else self.moving_rate
-        copies = ElasticReplicas(job, rate)
-        job.observe(lambda: copies.centre, copies.divergence, at_any_time=True)
-        job.explain(restart_any)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, copies)
-
-    def replica(self, worker: Worker, copies: ElasticReplicas) -> Activity[None]:
-        """One replica's training loop."""
-        if worker.restarts:
-            yield from copies.recover(worker)  # (0)
-        while True:
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
-            yield from copies.by_rank(worker)
-            if copies.steps[worker.rank] % self.period == 0:
-                centre = yield from copies.fetch(worker)  # (2)
-                difference = copies.draw(worker, centre)  # (3)
-                yield from copies.push(worker, difference)  # (4)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (5)
-            yield from copies.settle()
+    called: ClassVar[str] = "elastic averaging"
+    about: ClassVar[str] = (
+        "workers' own copies and a centre on the servers, drawn towards each other"
+    )
+    also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
+    about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
+    others: ClassVar[Mapping[str, object]] = {
+        "period": 3,
+        "moving_rate": 0.5,
+    }

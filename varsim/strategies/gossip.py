@@ -49,31 +49,6 @@ class Gossip(Strategy):
     Lian et al., 2017 and 2018; Assran et al., 2019 (Stochastic Gradient Push).
     """
 
-    called: ClassVar[str] = "gossip averaging"
-    about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "d_psgd",
-        "dpsgd",
-    )
-    known_with: ClassVar[Mapping[str, str]] = {
-        "ad_psgd": "mode: asynchronous",
-        "adpsgd": "mode: asynchronous",
-        "push_sum": "mode: push_sum",
-        "sgp": "mode: push_sum",
-    }
-    others: ClassVar[Mapping[str, object]] = {
-        "mode": "push_sum",
-        "graph": "exponential",
-        "partners": Pair(
-            {"mode": "asynchronous", "partners": ((1,), (2,), (3,), (0,))},
-            {"mode": "asynchronous", "partners": ((2,), (3,), (0,), (1,))},
-        ),
-        "matrices": Pair(
-            {"matrices": (((0.25,) * 4,) * 4,)},
-            {"matrices": (((0.5, 0.5, 0.0, 0.0),) * 2 + ((0.0, 0.0, 0.5, 0.5),) * 2,)},
-        ),
-    }
-
     kind: Literal["gossip"] = "gossip"
     mode: Literal["synchronous", "asynchronous", "push_sum"] = "synchronous"
     """Whether a worker waits for its neighbours (D-PSGD), for nobody (AD-PSGD), or sends weights
@@ -84,6 +59,57 @@ class Gossip(Strategy):
     """Whom each worker averages with, in turn (`asynchronous`)."""
     matrices: Annotated[tuple[Matrix, ...], Field(min_length=1)] | None = None
     """Mixing matrices, `[to][from]`, in turn; columns add up to 1."""
+
+    def synchronous(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
+        """One replica's training loop in D-PSGD."""
+        while True:
+            yield from copies.send(worker)  # (S1)
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (S2)
+            yield from copies.mix(worker)  # (S3)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (S4)
+            yield from copies.settle()
+
+    def push_sum(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
+        """One replica's training loop in SGP."""
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (P1)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (P2)
+            yield from copies.send(worker)  # (P3)
+            yield from copies.mix(worker)  # (P4, P5)
+            yield from copies.settle()
+
+    def asynchronous(
+        self, worker: Worker, copies: PairedReplicas, partners: Sequence[int]
+    ) -> Activity[None]:
+        """One replica's training loop in AD-PSGD."""
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (A1)
+            partner = partners[copies.steps[worker.rank] % len(partners)]
+            yield from copies.average(worker, partner)  # (A2)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (A3)
+            yield from copies.settle()
+
+    def start(self, job: Job) -> None:
+        workers = len(job.workers)
+        copies: MixedReplicas | PairedReplicas
+        if self.mode == "asynchronous":
+            copies = PairedReplicas(job)
+            turns = self.partners or [
+                [(rank + hop) % workers for hop in hops(self._graph, workers)]
+                for rank in range(workers)
+            ]
+            for worker in job.workers:
+                job.start_on(worker, self.asynchronous, worker, copies, turns[worker.rank])
+        else:
+            overlap = self.mode == "synchronous"
+            copies = MixedReplicas(job, self._rounds(workers), overlap=overlap)
+            role = self.synchronous if overlap else self.push_sum
+            for worker in job.workers:
+                job.start_on(worker, role, worker, copies)
+        job.observe(copies.aggregate, copies.divergence, at_any_time=True)
 
     def refusals(self) -> Iterator[str]:
         alone = self.mode == "asynchronous"
@@ -153,57 +179,6 @@ class Gossip(Strategy):
                 "or an answer, that a dead worker never sends"
             )
 
-    def start(self, job: Job) -> None:
-        workers = len(job.workers)
-        copies: MixedReplicas | PairedReplicas
-        if self.mode == "asynchronous":
-            copies = PairedReplicas(job)
-            turns = self.partners or [
-                [(rank + hop) % workers for hop in hops(self._graph, workers)]
-                for rank in range(workers)
-            ]
-            for worker in job.workers:
-                job.start_on(worker, self.asynchronous, worker, copies, turns[worker.rank])
-        else:
-            overlap = self.mode == "synchronous"
-            copies = MixedReplicas(job, self._rounds(workers), overlap=overlap)
-            role = self.synchronous if overlap else self.push_sum
-            for worker in job.workers:
-                job.start_on(worker, role, worker, copies)
-        job.observe(copies.aggregate, copies.divergence, at_any_time=True)
-
-    def synchronous(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
-        """One replica's training loop in D-PSGD."""
-        while True:
-            yield from copies.send(worker)  # (S1)
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (S2)
-            yield from copies.mix(worker)  # (S3)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (S4)
-            yield from copies.settle()
-
-    def push_sum(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
-        """One replica's training loop in SGP."""
-        while True:
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (P1)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (P2)
-            yield from copies.send(worker)  # (P3)
-            yield from copies.mix(worker)  # (P4, P5)
-            yield from copies.settle()
-
-    def asynchronous(
-        self, worker: Worker, copies: PairedReplicas, partners: Sequence[int]
-    ) -> Activity[None]:
-        """One replica's training loop in AD-PSGD."""
-        while True:
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (A1)
-            partner = partners[copies.steps[worker.rank] % len(partners)]
-            yield from copies.average(worker, partner)  # (A2)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (A3)
-            yield from copies.settle()
-
     @property
     def _graph(self) -> Graph:
         return self.graph or "ring"
@@ -215,3 +190,28 @@ class Gossip(Strategy):
         if self.mode == "synchronous" and self._graph == "ring":
             return [undirected_ring(workers)]
         return one_peer(self._graph, workers)
+
+    called: ClassVar[str] = "gossip averaging"
+    about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "d_psgd",
+        "dpsgd",
+    )
+    known_with: ClassVar[Mapping[str, str]] = {
+        "ad_psgd": "mode: asynchronous",
+        "adpsgd": "mode: asynchronous",
+        "push_sum": "mode: push_sum",
+        "sgp": "mode: push_sum",
+    }
+    others: ClassVar[Mapping[str, object]] = {
+        "mode": "push_sum",
+        "graph": "exponential",
+        "partners": Pair(
+            {"mode": "asynchronous", "partners": ((1,), (2,), (3,), (0,))},
+            {"mode": "asynchronous", "partners": ((2,), (3,), (0,), (1,))},
+        ),
+        "matrices": Pair(
+            {"matrices": (((0.25,) * 4,) * 4,)},
+            {"matrices": (((0.5, 0.5, 0.0, 0.0),) * 2 + ((0.0, 0.0, 0.5, 0.5),) * 2,)},
+        ),
+    }

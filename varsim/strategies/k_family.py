@@ -39,13 +39,27 @@ class KAsync(AsynchronousStrategy):
     kind `backup_workers`.
     """
 
-    called: ClassVar[str] = "K-async SGD"
-    about: ClassVar[str] = "updates of K workers' gradients; only these K wait, none is stopped"
-    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
-
     kind: Literal["k_async"] = "k_async"
     k: PositiveInt
     """Gradients that make an update, each from a different worker."""
+
+    def replica(
+        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            read = yield from server.fetch(worker)  # (1)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from buffer.push(worker, gradient)  # (3)
+            yield from buffer.wait(worker, gradient)  # (4)
+
+    def start(self, job: Job) -> None:
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
+        buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
+        job.observe(lambda: server.parameters)
+        job.explain(restart_enough(self.k, len(job.workers), "k"))
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, buffer)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -69,23 +83,9 @@ class KAsync(AsynchronousStrategy):
                 "gradient to an update and waits for it, which would never come"
             )
 
-    def start(self, job: Job) -> None:
-        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
-        buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
-        job.observe(lambda: server.parameters)
-        job.explain(restart_enough(self.k, len(job.workers), "k"))
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, buffer)
-
-    def replica(
-        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        while True:
-            read = yield from server.fetch(worker)  # (1)
-            gradient = yield from server.begin(worker, read)  # (2)
-            yield from buffer.push(worker, gradient)  # (3)
-            yield from buffer.wait(worker, gradient)  # (4)
+    called: ClassVar[str] = "K-async SGD"
+    about: ClassVar[str] = "updates of K workers' gradients; only these K wait, none is stopped"
+    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
 
 class KBatchAsync(AsynchronousStrategy):
@@ -98,13 +98,25 @@ class KBatchAsync(AsynchronousStrategy):
     Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-batch-async SGD.
     """
 
-    called: ClassVar[str] = "K-batch-async SGD"
-    about: ClassVar[str] = "updates of K gradients from any workers; no worker waits"
-    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
-
     kind: Literal["k_batch_async"] = "k_batch_async"
     k: PositiveInt
     """Gradients that make an update, whoever they come from."""
+
+    def replica(
+        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            read = yield from server.fetch(worker)  # (1)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from buffer.push(worker, gradient)  # (3)
+
+    def start(self, job: Job) -> None:
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
+        buffer = GradientBuffer(job, server, self.k)  # (4), (5), (6)
+        job.observe(lambda: server.parameters)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, buffer)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -120,21 +132,9 @@ class KBatchAsync(AsynchronousStrategy):
     def rules(self, cluster: Cluster) -> Gate | None:
         return Gate("batch", self.k) if self.staleness_policy is None else None
 
-    def start(self, job: Job) -> None:
-        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
-        buffer = GradientBuffer(job, server, self.k)  # (4), (5), (6)
-        job.observe(lambda: server.parameters)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, buffer)
-
-    def replica(
-        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        while True:
-            read = yield from server.fetch(worker)  # (1)
-            gradient = yield from server.begin(worker, read)  # (2)
-            yield from buffer.push(worker, gradient)  # (3)
+    called: ClassVar[str] = "K-batch-async SGD"
+    about: ClassVar[str] = "updates of K gradients from any workers; no worker waits"
+    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
 
 class KBatchSync(Strategy):
@@ -150,15 +150,36 @@ class KBatchSync(Strategy):
     with one gradient of each worker, is the kind `backup_workers`.
     """
 
-    called: ClassVar[str] = "K-batch-sync SGD"
-    about: ClassVar[str] = "the first K gradients end the step; a fast worker gives several"
-    others: ClassVar[Mapping[str, object]] = {"k": 1}
-
-    gives_up: ClassVar[bool] = True
-
     kind: Literal["k_batch_sync"] = "k_batch_sync"
     k: PositiveInt
     """Gradients that end a step, whoever they come from."""
+
+    def replica(
+        self,
+        job: Job,
+        worker: Worker,
+        server: ParameterServer,
+        buffer: GradientBuffer,
+        steps: Cutoff,
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        steps.begins(worker)
+        while True:
+            try:
+                read = yield from server.fetch(worker)  # (1)
+                while read.global_step == job.updates:  # (4)
+                    gradient = yield from server.begin(worker, read)  # (2)
+                    yield from buffer.push(worker, gradient)  # (3)
+            except StepOverError:
+                continue
+
+    def start(self, job: Job) -> None:
+        steps = Cutoff(job)
+        server = ParameterServer(job, drops=True)
+        buffer = GradientBuffer(job, server, self.k, steps)  # (5), (6), (7)
+        job.observe(lambda: server.parameters)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, job, worker, server, buffer, steps)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -179,29 +200,7 @@ class KBatchSync(Strategy):
     def rules(self, cluster: Cluster) -> Gate | None:
         return Gate("race", self.k)
 
-    def start(self, job: Job) -> None:
-        steps = Cutoff(job)
-        server = ParameterServer(job, drops=True)
-        buffer = GradientBuffer(job, server, self.k, steps)  # (5), (6), (7)
-        job.observe(lambda: server.parameters)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server, buffer, steps)
-
-    def replica(
-        self,
-        job: Job,
-        worker: Worker,
-        server: ParameterServer,
-        buffer: GradientBuffer,
-        steps: Cutoff,
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        steps.begins(worker)
-        while True:
-            try:
-                read = yield from server.fetch(worker)  # (1)
-                while read.global_step == job.updates:  # (4)
-                    gradient = yield from server.begin(worker, read)  # (2)
-                    yield from buffer.push(worker, gradient)  # (3)
-            except StepOverError:
-                continue
+    called: ClassVar[str] = "K-batch-sync SGD"
+    about: ClassVar[str] = "the first K gradients end the step; a fast worker gives several"
+    others: ClassVar[Mapping[str, object]] = {"k": 1}
+    gives_up: ClassVar[bool] = True

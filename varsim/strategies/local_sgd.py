@@ -39,30 +39,6 @@ class LocalSgd(Strategy):
     Stich, 2019; Lin et al., 2020 (post-local). Also known as periodic averaging.
     """
 
-    called: ClassVar[str] = "local SGD"
-    about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
-    later: ClassVar[tuple[str, ...]] = ("on_death",)
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "fedavg",
-        "federated_averaging",
-        "periodic_averaging",
-    )
-    others: ClassVar[Mapping[str, object]] = {
-        "period": 3,
-        "warmup_steps": 3,
-        "convention": "pytorch",
-        "before_warmup": Pair(
-            {"warmup_steps": 4, "before_warmup": "none"},
-            {"warmup_steps": 4, "before_warmup": "all_reduce"},
-        ),
-        "collective": "halving_doubling",
-        "segment_size": Pair(
-            {"collective": "double_binary_tree", "segment_size": 100.0},
-            {"collective": "double_binary_tree", "segment_size": 200.0},
-        ),
-        "on_death": "continue_with_fewer",
-    }
-
     kind: Literal["local_sgd"] = "local_sgd"
     period: PositiveInt
     """H: local steps between two averages."""
@@ -78,6 +54,29 @@ class LocalSgd(Strategy):
     """Size of the segments of `double_binary_tree`."""
     on_death: OnDeath | None = None
     """What others do when a worker dies (`events`): by default they wait until it is back."""
+
+    def replica(self, worker: Worker, copies: AveragedReplicas) -> Activity[None]:
+        """One replica's training loop."""
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+            if self._averages(copies.steps[worker.rank] - 1):
+                yield from copies.average(worker)
+        while True:
+            step = copies.steps[worker.rank]
+            reduced = self._reduces(step)
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            if reduced:
+                yield from copies.reduce(worker, gradient)  # (2)
+            yield from worker.update_copy()
+            copies.update(worker, gradient, reduced=reduced)  # (3)
+            if self._averages(step):
+                yield from copies.average(worker)  # (4)
+
+    def start(self, job: Job) -> None:
+        copies = AveragedReplicas(job, choice=self._choice, leaves_out=self.leaves_out_the_dead)
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies)
 
     def refusals(self) -> Iterator[str]:
         if self.before_warmup is not None and self.warmup_steps == 0:
@@ -130,29 +129,6 @@ class LocalSgd(Strategy):
                 "restarts gets the latest average of all copies, and there is none in warm-up"
             )
 
-    def start(self, job: Job) -> None:
-        copies = AveragedReplicas(job, choice=self._choice, leaves_out=self.leaves_out_the_dead)
-        job.observe(copies.aggregate, copies.divergence)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, copies)
-
-    def replica(self, worker: Worker, copies: AveragedReplicas) -> Activity[None]:
-        """One replica's training loop."""
-        if worker.restarts:
-            yield from copies.recover(worker)  # (0)
-            if self._averages(copies.steps[worker.rank] - 1):
-                yield from copies.average(worker)
-        while True:
-            step = copies.steps[worker.rank]
-            reduced = self._reduces(step)
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
-            if reduced:
-                yield from copies.reduce(worker, gradient)  # (2)
-            yield from worker.update_copy()
-            copies.update(worker, gradient, reduced=reduced)  # (3)
-            if self._averages(step):
-                yield from copies.average(worker)  # (4)
-
     @property
     def _choice(self) -> Choice:
         return Choice(self.collective or "ring", None, self.segment_size)
@@ -171,3 +147,27 @@ class LocalSgd(Strategy):
             return False
         done = step if self.convention == "pytorch" else step + 1
         return (done - self.warmup_steps) % self.period == 0
+
+    called: ClassVar[str] = "local SGD"
+    about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
+    later: ClassVar[tuple[str, ...]] = ("on_death",)
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "fedavg",
+        "federated_averaging",
+        "periodic_averaging",
+    )
+    others: ClassVar[Mapping[str, object]] = {
+        "period": 3,
+        "warmup_steps": 3,
+        "convention": "pytorch",
+        "before_warmup": Pair(
+            {"warmup_steps": 4, "before_warmup": "none"},
+            {"warmup_steps": 4, "before_warmup": "all_reduce"},
+        ),
+        "collective": "halving_doubling",
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
+        "on_death": "continue_with_fewer",
+    }

@@ -33,68 +33,11 @@ class NoSynchronization(AsynchronousStrategy):
     Also known as Downpour SGD (Dean et al., 2012) or, without locks, Hogwild.
     """
 
-    called: ClassVar[str] = "async PS"
-    about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "async",
-        "asynchronous",
-        "asgd",
-        "async_ps",
-        "async_sgd",
-        "downpour",
-        "hogwild",
-        "parameter_server",
-        "ps",
-    )
-    others: ClassVar[Mapping[str, object]] = {
-        **AsynchronousStrategy.others,
-        "use_locking": True,
-        "overlap": True,
-    }
-
     kind: Literal["none"] = "none"
     use_locking: bool = False
     """Whether whole gradients are applied one after the other, under one lock."""
     overlap: bool = False
     """Gradients are sent during the backward pass, layer by layer."""
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(
-            Sends("gradients", to="servers", committed_by="lock" if self.use_locking else ""),
-            Round("iteration", gradients=1),
-            overlap=self.overlap,
-        )
-
-    def holds(self, cluster: Cluster) -> Holds:
-        """And whole gradients, of which one is applied at a time."""
-        waiting = Copies("gradients that wait for the lock", cluster.workers, of="gradients")
-        waits = self.use_locking and not self.overlaps  # else they are on their way
-        return super().holds(cluster) + Holds(servers=(waiting,) * waits)
-
-    def rules(self, cluster: Cluster) -> Gate | None:
-        covered = not (self.overlap or self.use_locking) and self.staleness_policy is None
-        return Gate("free") if covered else None
-
-    def start(self, job: Job) -> None:
-        server = ParameterServer(
-            job, drops=False, overlap=self.overlap, policy=self.staleness_policy
-        )
-        job.observe(lambda: server.parameters)
-        if self.use_locking:
-            lock = server.lock()
-            for worker in job.workers:
-                job.start_on(worker, self.locking_replica, job, worker, server, lock)
-            return
-
-        def receive(variable: int, gradient: Gradient) -> None:
-            server.apply(variable, [gradient])  # (4)
-            if gradient.open == 0 and gradient.applied:
-                job.count_step()  # (5)
-
-        server.on_arrival(receive)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server)
 
     def replica(self, worker: Worker, server: ParameterServer) -> Activity[None]:
         """One replica's training loop."""
@@ -122,3 +65,60 @@ class NoSynchronization(AsynchronousStrategy):
                 job.count_step()  # (L6)
             lock.release(worker)
             yield from server.confirm(worker)
+
+    def start(self, job: Job) -> None:
+        server = ParameterServer(
+            job, drops=False, overlap=self.overlap, policy=self.staleness_policy
+        )
+        job.observe(lambda: server.parameters)
+        if self.use_locking:
+            lock = server.lock()
+            for worker in job.workers:
+                job.start_on(worker, self.locking_replica, job, worker, server, lock)
+            return
+
+        def receive(variable: int, gradient: Gradient) -> None:
+            server.apply(variable, [gradient])  # (4)
+            if gradient.open == 0 and gradient.applied:
+                job.count_step()  # (5)
+
+        server.on_arrival(receive)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server)
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("gradients", to="servers", committed_by="lock" if self.use_locking else ""),
+            Round("iteration", gradients=1),
+            overlap=self.overlap,
+        )
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And whole gradients, of which one is applied at a time."""
+        waiting = Copies("gradients that wait for the lock", cluster.workers, of="gradients")
+        waits = self.use_locking and not self.overlaps  # else they are on their way
+        return super().holds(cluster) + Holds(servers=(waiting,) * waits)
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        covered = not (self.overlap or self.use_locking) and self.staleness_policy is None
+        return Gate("free") if covered else None
+
+    called: ClassVar[str] = "async PS"
+    about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "async",
+        "asynchronous",
+        "asgd",
+        "async_ps",
+        "async_sgd",
+        "downpour",
+        "hogwild",
+        "parameter_server",
+        "ps",
+    )
+    others: ClassVar[Mapping[str, object]] = {
+        **AsynchronousStrategy.others,
+        "use_locking": True,
+        "overlap": True,
+    }

@@ -33,14 +33,6 @@ class OnRead(Strategy):
     TensorFlow: VariableSynchronization.ON_READ. Stich, 2019 (local SGD).
     """
 
-    called: ClassVar[str] = "sync on read"
-    about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
-    others: ClassVar[Mapping[str, object]] = {
-        "read_every": 3,
-        "aggregation": "sum",
-        "write_back": True,
-    }
-
     kind: Literal["on_read"] = "on_read"
     read_every: PositiveInt = 10
     """Steps between two reads from outside."""
@@ -48,44 +40,6 @@ class OnRead(Strategy):
     """What a read makes of the copies."""
     write_back: bool = False
     """Whether what was read becomes every replica's copy (local SGD)."""
-
-    @classmethod
-    def example(cls, workers: int) -> dict[str, object]:
-        """Reads that come soon."""
-        return {"read_every": 2}
-
-    @property
-    def traits(self) -> Traits:
-        """See Strategy; its reads are collectives, unless they need only the copy that is there."""
-        sends = Sends("parameters", to="workers")
-        if self.aggregation == "only_first_replica":
-            sends = Sends("parameters", "copies") if self.write_back else Sends("nothing", "nobody")
-        return Traits(sends, Round("outer step", steps=self.read_every))
-
-    def holds(self, cluster: Cluster) -> Holds:
-        """And what is read, if that is another than the copies that it is of."""
-        read = (Copies("the model that is read"),) * (self.sends.to == "workers")
-        return super().holds(cluster) + Holds(device=read)
-
-    def rules(self, cluster: Cluster) -> Reading | None:
-        """See Strategy; not of whatever else may be said of it than this."""
-        settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
-        to = self.sends.to
-        if to == "copies" or not self.says_only(settings):
-            return None
-        return Reading(self.read_every, to == "workers", self.write_back)
-
-    def start(self, job: Job) -> None:
-        copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
-        meeting = Barrier(job.clock, len(job.workers))
-        moved: Collective | Broadcast | None
-        if copies.aggregation is not Aggregation.ONLY_FIRST_REPLICA:
-            moved = Collective(job, ring.all_reduce(len(job.workers)), job.workload.size())
-        else:
-            moved = Broadcast(job, job.workload.size()) if self.write_back else None
-        job.observe(copies.aggregate, copies.divergence)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, copies, meeting, moved)
 
     def replica(
         self,
@@ -126,3 +80,49 @@ class OnRead(Strategy):
         if self.write_back:
             copies.write_back(worker, read)  # (6)
         copies.end_read(worker)
+
+    def start(self, job: Job) -> None:
+        copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
+        meeting = Barrier(job.clock, len(job.workers))
+        moved: Collective | Broadcast | None
+        if copies.aggregation is not Aggregation.ONLY_FIRST_REPLICA:
+            moved = Collective(job, ring.all_reduce(len(job.workers)), job.workload.size())
+        else:
+            moved = Broadcast(job, job.workload.size()) if self.write_back else None
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, job, worker, copies, meeting, moved)
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Reads that come soon."""
+        return {"read_every": 2}
+
+    @property
+    def traits(self) -> Traits:
+        """See Strategy; its reads are collectives, unless they need only the copy that is there."""
+        sends = Sends("parameters", to="workers")
+        if self.aggregation == "only_first_replica":
+            sends = Sends("parameters", "copies") if self.write_back else Sends("nothing", "nobody")
+        return Traits(sends, Round("outer step", steps=self.read_every))
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And what is read, if that is another than the copies that it is of."""
+        read = (Copies("the model that is read"),) * (self.sends.to == "workers")
+        return super().holds(cluster) + Holds(device=read)
+
+    def rules(self, cluster: Cluster) -> Reading | None:
+        """See Strategy; not of whatever else may be said of it than this."""
+        settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
+        to = self.sends.to
+        if to == "copies" or not self.says_only(settings):
+            return None
+        return Reading(self.read_every, to == "workers", self.write_back)
+
+    called: ClassVar[str] = "sync on read"
+    about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
+    others: ClassVar[Mapping[str, object]] = {
+        "read_every": 3,
+        "aggregation": "sum",
+        "write_back": True,
+    }

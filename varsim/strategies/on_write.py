@@ -98,65 +98,6 @@ class OnWrite(Strategy):
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
 
-    called: ClassVar[str] = "all-reduce"
-    about: ClassVar[str] = "mirrored variables, all-reduced at every write"
-    later: ClassVar[tuple[str, ...]] = ("on_death",)
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "mirrored",
-        "mirrored_strategy",
-        "mirroredstrategy",
-        "all_reduce",
-        "allreduce",
-        "bsp",
-        "data_parallel",
-        "horovod",
-        "multi_worker_mirrored",
-        "synchronous",
-    )
-    known_with: ClassVar[Mapping[str, str]] = {
-        "ddp": "overlap: true",
-        "fsdp": "sharding: parameters",
-        "fully_sharded": "sharding: parameters",
-        "hsdp": "sharding: parameters, shard_group: node",
-        "hybrid_shard": "sharding: parameters, shard_group: node",
-        "zero": "sharding: parameters",
-        "zero_1": "sharding: optimizer",
-        "zero_2": "sharding: gradients",
-        "zero_3": "sharding: parameters",
-        "zero1": "sharding: optimizer",
-        "zero2": "sharding: gradients",
-        "zero3": "sharding: parameters",
-    }
-
-    others: ClassVar[Mapping[str, object]] = {
-        "overlap": True,
-        "micro_batches": 2,
-        "drop_compute": Pair(
-            {"micro_batches": 3, "drop_compute": DropCompute(threshold=0.15)}, {"micro_batches": 3}
-        ),
-        "sharding": "parameters",
-        "shard_group": Pair(
-            {"sharding": "parameters", "shard_group": 2}, {"sharding": "parameters"}
-        ),
-        "collective": "halving_doubling",
-        "ranks_per_group": Pair(
-            {"collective": "hierarchical", "ranks_per_group": 2},
-            {"collective": "hierarchical", "ranks_per_group": 4},
-        ),
-        "segment_size": Pair(
-            {"collective": "double_binary_tree", "segment_size": 100.0},
-            {"collective": "double_binary_tree", "segment_size": 200.0},
-        ),
-        "bucketing": Pair(
-            {"bucketing": "layers", "overlap": True}, {"bucketing": "ddp", "overlap": True}
-        ),
-        "bucket_size": Pair({"bucket_size": 10.0}, {"bucket_size": 2e3}),
-        "first_bucket_size": Pair(
-            {"bucket_size": 2e3, "first_bucket_size": 10.0}, {"bucket_size": 2e3}
-        ),
-        "on_death": "continue_with_fewer",
-    }
-
     kind: Literal["on_write"] = "on_write"
     collective: AnyCollective = "ring"
     """Algorithm of the all-reduce: `varsim list collectives`."""
@@ -185,6 +126,69 @@ class OnWrite(Strategy):
     """When a worker gives up the rest of its micro-batches."""
     on_death: OnDeath | None = None
     """What others do when a worker dies (`events`): by default they wait until it is back."""
+
+    def replica(
+        self,
+        worker: Worker,
+        weights: MirroredReplicas,
+        batches: Accumulation,
+        exchange: GradientExchange[Sequence[Gradient]],
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        gradients = None
+        if worker.restarts:
+            gradients = yield from weights.recover(worker)  # (0)
+        while True:
+            if gradients is None:
+                gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
+                weights.offer(worker, gradients)
+            yield from exchange.finish(worker, gradients)  # (2)
+            gradients = None
+            if weights.has_mean(worker):
+                yield from worker.update_copy()
+                weights.apply(worker)  # (3)
+
+    def layerwise_replica(
+        self, worker: Worker, weights: MirroredReplicas, steps: LayerwiseStep
+    ) -> Activity[None]:
+        """One replica's training loop, if layers wait for collectives of their own."""
+        while True:
+            gradients: list[Gradient] = []
+            for micro_batch in range(self._micro_batches):
+                gradients.append(
+                    (yield from steps.forward(worker, micro_batch, weights.read))
+                )  # (1)
+                if len(gradients) == self._micro_batches:
+                    weights.offer(worker, gradients)
+                yield from steps.backward(worker, micro_batch, gradients[-1])  # (1) (2)
+            yield from steps.finish(worker)  # (2) (3)
+
+    def start(self, job: Job) -> None:
+        drop = self.drop_compute
+        of_all = drop is not None and drop.divide_by == "all"
+        weights: MirroredReplicas
+        exchange: GradientExchange[Sequence[Gradient]]
+        if self.leaves_out_the_dead:
+            weights = present = PresentReplicas(job, self._choice, of_all=of_all)
+        else:
+            weights = MirroredReplicas(job, of_all=of_all)
+        job.observe(lambda: weights.parameters)
+        if self.by_layers:
+            layers = units(job.workload, self._bucketing, job.cluster)
+            steps = LayerwiseStep(job, layers, self._layout, weights.apply)
+            for worker in job.workers:
+                job.start_on(worker, self.layerwise_replica, worker, weights, steps)
+            return
+        if self.leaves_out_the_dead:
+            exchange = PresentAllReduce(job, present)
+        elif self.uses_servers:
+            exchange = PushPull(job, overlap=self.overlaps)
+        else:
+            cut = ready_buckets(job.workload, self._bucketing)
+            exchange = AllReduce(job, self._choice, cut, overlap=self.overlaps)
+        batches = Accumulation(job, exchange, self._micro_batches, drop)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, weights, batches, exchange)
 
     def refusals(self) -> Iterator[str]:
         for key in _NOT_OF_PUSH_PULL if self.uses_servers else ():
@@ -337,65 +341,60 @@ class OnWrite(Strategy):
             return None
         return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
 
-    def start(self, job: Job) -> None:
-        drop = self.drop_compute
-        of_all = drop is not None and drop.divide_by == "all"
-        weights: MirroredReplicas
-        exchange: GradientExchange[Sequence[Gradient]]
-        if self.leaves_out_the_dead:
-            weights = present = PresentReplicas(job, self._choice, of_all=of_all)
-        else:
-            weights = MirroredReplicas(job, of_all=of_all)
-        job.observe(lambda: weights.parameters)
-        if self.by_layers:
-            layers = units(job.workload, self._bucketing, job.cluster)
-            steps = LayerwiseStep(job, layers, self._layout, weights.apply)
-            for worker in job.workers:
-                job.start_on(worker, self.layerwise_replica, worker, weights, steps)
-            return
-        if self.leaves_out_the_dead:
-            exchange = PresentAllReduce(job, present)
-        elif self.uses_servers:
-            exchange = PushPull(job, overlap=self.overlaps)
-        else:
-            cut = ready_buckets(job.workload, self._bucketing)
-            exchange = AllReduce(job, self._choice, cut, overlap=self.overlaps)
-        batches = Accumulation(job, exchange, self._micro_batches, drop)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, weights, batches, exchange)
-
-    def replica(
-        self,
-        worker: Worker,
-        weights: MirroredReplicas,
-        batches: Accumulation,
-        exchange: GradientExchange[Sequence[Gradient]],
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        gradients = None
-        if worker.restarts:
-            gradients = yield from weights.recover(worker)  # (0)
-        while True:
-            if gradients is None:
-                gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
-                weights.offer(worker, gradients)
-            yield from exchange.finish(worker, gradients)  # (2)
-            gradients = None
-            if weights.has_mean(worker):
-                yield from worker.update_copy()
-                weights.apply(worker)  # (3)
-
-    def layerwise_replica(
-        self, worker: Worker, weights: MirroredReplicas, steps: LayerwiseStep
-    ) -> Activity[None]:
-        """One replica's training loop, if layers wait for collectives of their own."""
-        while True:
-            gradients: list[Gradient] = []
-            for micro_batch in range(self._micro_batches):
-                gradients.append(
-                    (yield from steps.forward(worker, micro_batch, weights.read))
-                )  # (1)
-                if len(gradients) == self._micro_batches:
-                    weights.offer(worker, gradients)
-                yield from steps.backward(worker, micro_batch, gradients[-1])  # (1) (2)
-            yield from steps.finish(worker)  # (2) (3)
+    called: ClassVar[str] = "all-reduce"
+    about: ClassVar[str] = "mirrored variables, all-reduced at every write"
+    later: ClassVar[tuple[str, ...]] = ("on_death",)
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "mirrored",
+        "mirrored_strategy",
+        "mirroredstrategy",
+        "all_reduce",
+        "allreduce",
+        "bsp",
+        "data_parallel",
+        "horovod",
+        "multi_worker_mirrored",
+        "synchronous",
+    )
+    known_with: ClassVar[Mapping[str, str]] = {
+        "ddp": "overlap: true",
+        "fsdp": "sharding: parameters",
+        "fully_sharded": "sharding: parameters",
+        "hsdp": "sharding: parameters, shard_group: node",
+        "hybrid_shard": "sharding: parameters, shard_group: node",
+        "zero": "sharding: parameters",
+        "zero_1": "sharding: optimizer",
+        "zero_2": "sharding: gradients",
+        "zero_3": "sharding: parameters",
+        "zero1": "sharding: optimizer",
+        "zero2": "sharding: gradients",
+        "zero3": "sharding: parameters",
+    }
+    others: ClassVar[Mapping[str, object]] = {
+        "overlap": True,
+        "micro_batches": 2,
+        "drop_compute": Pair(
+            {"micro_batches": 3, "drop_compute": DropCompute(threshold=0.15)}, {"micro_batches": 3}
+        ),
+        "sharding": "parameters",
+        "shard_group": Pair(
+            {"sharding": "parameters", "shard_group": 2}, {"sharding": "parameters"}
+        ),
+        "collective": "halving_doubling",
+        "ranks_per_group": Pair(
+            {"collective": "hierarchical", "ranks_per_group": 2},
+            {"collective": "hierarchical", "ranks_per_group": 4},
+        ),
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
+        "bucketing": Pair(
+            {"bucketing": "layers", "overlap": True}, {"bucketing": "ddp", "overlap": True}
+        ),
+        "bucket_size": Pair({"bucket_size": 10.0}, {"bucket_size": 2e3}),
+        "first_bucket_size": Pair(
+            {"bucket_size": 2e3, "first_bucket_size": 10.0}, {"bucket_size": 2e3}
+        ),
+        "on_death": "continue_with_fewer",
+    }

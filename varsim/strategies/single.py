@@ -17,11 +17,22 @@ class Single(Strategy):
     Should it die, the model is lost, and (0) nobody has it when it restarts.
     """
 
-    called: ClassVar[str] = "one worker"
-    about: ClassVar[str] = "one worker alone, no communication: the baseline"
-    also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")
-
     kind: Literal["single"] = "single"
+
+    def replica(self, worker: Worker, weights: MirroredReplicas) -> Activity[None]:
+        """Train alone."""
+        if worker.restarts:
+            yield from weights.recover(worker)  # (0)
+        while True:
+            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
+            yield from worker.update_copy()
+            weights.offer(worker, [gradient])
+            weights.apply(worker)  # (2)
+
+    def start(self, job: Job) -> None:
+        weights = MirroredReplicas(job)
+        job.observe(lambda: weights.parameters)
+        job.start_on(job.workers[0], self.replica, job.workers[0], weights)
 
     def check(self, cluster: Cluster) -> None:
         """One worker uses no network and no servers: there is nothing to change for it."""
@@ -36,17 +47,6 @@ class Single(Strategy):
         """Only worker 0 takes part."""
         return 1
 
-    def start(self, job: Job) -> None:
-        weights = MirroredReplicas(job)
-        job.observe(lambda: weights.parameters)
-        job.start_on(job.workers[0], self.replica, job.workers[0], weights)
-
-    def replica(self, worker: Worker, weights: MirroredReplicas) -> Activity[None]:
-        """Train alone."""
-        if worker.restarts:
-            yield from weights.recover(worker)  # (0)
-        while True:
-            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
-            yield from worker.update_copy()
-            weights.offer(worker, [gradient])
-            weights.apply(worker)  # (2)
+    called: ClassVar[str] = "one worker"
+    about: ClassVar[str] = "one worker alone, no communication: the baseline"
+    also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")

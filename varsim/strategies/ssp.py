@@ -36,29 +36,50 @@ class StaleSynchronous(AsynchronousStrategy):
     Server); the cache is that of Petuum. With unlimited staleness it is the kind `none`.
     """
 
-    called: ClassVar[str] = "bounded staleness"
-    about: ClassVar[str] = (
-        "asynchronous, but no worker is ahead of the slowest by more than a bound"
-    )
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "stale_synchronous",
-        "stale_synchronous_parallel",
-        "bounded_staleness",
-    )
-    others: ClassVar[Mapping[str, object]] = {
-        **AsynchronousStrategy.others,
-        "staleness": 0,
-        "refresh": Pair(
-            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}},
-            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "refresh": "when_stale"},
-        ),
-    }
-
     kind: Literal["ssp"] = "ssp"
     staleness: NonNegativeInt
     """s: iterations that a worker may be ahead of the slowest."""
     refresh: Literal["always", "when_stale"] = "always"
     """Whether a worker reads anew in every iteration or only when what it has is too old."""
+
+    def replica(
+        self,
+        worker: Worker,
+        server: ParameterServer,
+        clocks: BoundedClocks,
+        cache: ParameterCache | None,
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            if cache is None:
+                read = yield from server.fetch(worker)  # (1)
+            else:
+                read = yield from cache.fetch(worker)  # (C1)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from server.finish(worker, gradient)  # (3)
+            if cache is not None:
+                cache.apply(worker, gradient)  # (C2)
+            yield from clocks.wait(worker)  # (6)
+
+    def start(self, job: Job) -> None:
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
+        clocks = BoundedClocks(job.clock, len(job.workers), self.staleness)
+        cache = None
+        if self.refresh == "when_stale":
+            cache = ParameterCache(job, server, clocks)
+        job.observe(lambda: server.parameters)
+        job.explain(restart_all)
+
+        def take_in(variable: int, gradient: Gradient) -> None:
+            server.apply(variable, [gradient])  # (4)
+            if gradient.open == 0:
+                if gradient.applied:
+                    job.count_step()
+                clocks.tick(gradient.worker)  # (5)
+
+        server.on_arrival(Arrivals(job.clock, take_in).receive)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, clocks, cache)
 
     def refusals(self) -> Iterator[str]:
         policy = self.staleness_policy or Unadjusted()
@@ -93,41 +114,20 @@ class StaleSynchronous(AsynchronousStrategy):
                 "know what the servers' optimizer remembers (refresh: always goes with all)"
             )
 
-    def start(self, job: Job) -> None:
-        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
-        clocks = BoundedClocks(job.clock, len(job.workers), self.staleness)
-        cache = None
-        if self.refresh == "when_stale":
-            cache = ParameterCache(job, server, clocks)
-        job.observe(lambda: server.parameters)
-        job.explain(restart_all)
-
-        def take_in(variable: int, gradient: Gradient) -> None:
-            server.apply(variable, [gradient])  # (4)
-            if gradient.open == 0:
-                if gradient.applied:
-                    job.count_step()
-                clocks.tick(gradient.worker)  # (5)
-
-        server.on_arrival(Arrivals(job.clock, take_in).receive)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, clocks, cache)
-
-    def replica(
-        self,
-        worker: Worker,
-        server: ParameterServer,
-        clocks: BoundedClocks,
-        cache: ParameterCache | None,
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        while True:
-            if cache is None:
-                read = yield from server.fetch(worker)  # (1)
-            else:
-                read = yield from cache.fetch(worker)  # (C1)
-            gradient = yield from server.begin(worker, read)  # (2)
-            yield from server.finish(worker, gradient)  # (3)
-            if cache is not None:
-                cache.apply(worker, gradient)  # (C2)
-            yield from clocks.wait(worker)  # (6)
+    called: ClassVar[str] = "bounded staleness"
+    about: ClassVar[str] = (
+        "asynchronous, but no worker is ahead of the slowest by more than a bound"
+    )
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "stale_synchronous",
+        "stale_synchronous_parallel",
+        "bounded_staleness",
+    )
+    others: ClassVar[Mapping[str, object]] = {
+        **AsynchronousStrategy.others,
+        "staleness": 0,
+        "refresh": Pair(
+            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}},
+            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "refresh": "when_stale"},
+        ),
+    }

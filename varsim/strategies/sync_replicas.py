@@ -46,22 +46,6 @@ class SyncReplicas(Strategy):
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """
 
-    called: ClassVar[str] = "sync PS"
-    about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
-    also_known_as: ClassVar[tuple[str, ...]] = (
-        "sync_ps",
-        "sync_replicas_optimizer",
-        "syncreplicasoptimizer",
-    )
-    about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
-    others: ClassVar[Mapping[str, object]] = {
-        "replicas_to_aggregate": 1,
-        "total_num_replicas": 6,
-        "initial_tokens": 0,
-        "variable_averages": {"decay": 0.5},
-        "overlap": True,
-    }
-
     kind: Literal["sync_replicas"] = "sync_replicas"
     replicas_to_aggregate: PositiveInt
     """N: gradients that make an update."""
@@ -73,88 +57,6 @@ class SyncReplicas(Strategy):
     """Moving averages of the variables, which are then what is measured."""
     overlap: bool = False
     """Gradients are sent during the backward pass, layer by layer."""
-
-    @classmethod
-    def example(cls, workers: int) -> dict[str, object]:
-        return {"replicas_to_aggregate": max(1, workers - 1)}
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(
-            Sends("gradients", to="servers", committed_by="chief"),
-            Round("step", gradients=self.replicas_to_aggregate),
-            overlap=self.overlap,
-        )
-
-    def iterations_per_update(self, cluster: Cluster) -> int:
-        """max(N, T): each takes one of the tokens of an update."""
-        return self._tokens(cluster)
-
-    def dropped_at_first(self) -> Vain:
-        """One for each initial token that is left when the first update is made: it is old then."""
-        needed, first = self.replicas_to_aggregate, self._first()
-        return Vain(
-            max(0, first - needed),
-            f"the first update uses up {needed:,} of {first:,} initial tokens, and whoever takes "
-            "one of the others computes for a step that is over; "
-            f"initial_tokens: {needed} (the default) drops none",
-        )
-
-    def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
-        return (Copies("averages of variables"),) * (self.variable_averages is not None)
-
-    def holds(self, cluster: Cluster) -> Holds:
-        """And accumulators, in which gradients are added up as they come, and the averages."""
-        averages = self.saved_besides(cluster)
-        accumulators = Copies("accumulators", of="gradients")
-        return super().holds(cluster) + Holds(servers=(accumulators, *averages))
-
-    def rules(self, cluster: Cluster) -> Gate | None:
-        if self.overlap:
-            return None
-        tokens, first = self._tokens(cluster), self._first()
-        return Gate("tokens", self.replicas_to_aggregate, tokens, first)
-
-    def check(self, cluster: Cluster) -> None:
-        """Initial tokens must be at least N - T, as TensorFlow demands."""
-        least = self.replicas_to_aggregate - self._total(cluster)
-        if self._first() < least:
-            raise ValueError(
-                f"initial_tokens must be at least {least} (replicas_to_aggregate - "
-                f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
-            )
-
-    def start(self, job: Job) -> None:
-        server = ParameterServer(
-            job, drops=True, overlap=self.overlap, averages=self.variable_averages
-        )
-        accumulators = [GradientAccumulator() for _ in server.variables]
-        tokens = server.token_queue()
-
-        def receive(variable: int, gradient: Gradient) -> None:
-            if not accumulators[variable].add(gradient, gradient.local_step):
-                server.drop(gradient)
-
-        server.on_arrival(receive)
-        averages = server.averages
-        if averages is None:
-            job.observe(lambda: server.parameters)
-        else:
-            job.observe(partial(_averaged, job, server, averages))
-        job.explain(partial(self._remedy, accumulators))
-        job.start_on(
-            job.workers[0],
-            self.chief,
-            job,
-            server,
-            accumulators,
-            tokens,
-            averages,
-            role="chief",
-            waits_for=_Takes(accumulators),
-        )
-        for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server, tokens)
 
     def replica(
         self,
@@ -215,6 +117,88 @@ class SyncReplicas(Strategy):
                 tokens.close()  # (C6)
             raise
 
+    def start(self, job: Job) -> None:
+        server = ParameterServer(
+            job, drops=True, overlap=self.overlap, averages=self.variable_averages
+        )
+        accumulators = [GradientAccumulator() for _ in server.variables]
+        tokens = server.token_queue()
+
+        def receive(variable: int, gradient: Gradient) -> None:
+            if not accumulators[variable].add(gradient, gradient.local_step):
+                server.drop(gradient)
+
+        server.on_arrival(receive)
+        averages = server.averages
+        if averages is None:
+            job.observe(lambda: server.parameters)
+        else:
+            job.observe(partial(_averaged, job, server, averages))
+        job.explain(partial(self._remedy, accumulators))
+        job.start_on(
+            job.workers[0],
+            self.chief,
+            job,
+            server,
+            accumulators,
+            tokens,
+            averages,
+            role="chief",
+            waits_for=_Takes(accumulators),
+        )
+        for worker in job.workers:
+            job.start_on(worker, self.replica, job, worker, server, tokens)
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        return {"replicas_to_aggregate": max(1, workers - 1)}
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            Sends("gradients", to="servers", committed_by="chief"),
+            Round("step", gradients=self.replicas_to_aggregate),
+            overlap=self.overlap,
+        )
+
+    def iterations_per_update(self, cluster: Cluster) -> int:
+        """max(N, T): each takes one of the tokens of an update."""
+        return self._tokens(cluster)
+
+    def dropped_at_first(self) -> Vain:
+        """One for each initial token that is left when the first update is made: it is old then."""
+        needed, first = self.replicas_to_aggregate, self._first()
+        return Vain(
+            max(0, first - needed),
+            f"the first update uses up {needed:,} of {first:,} initial tokens, and whoever takes "
+            "one of the others computes for a step that is over; "
+            f"initial_tokens: {needed} (the default) drops none",
+        )
+
+    def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
+        return (Copies("averages of variables"),) * (self.variable_averages is not None)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And accumulators, in which gradients are added up as they come, and the averages."""
+        averages = self.saved_besides(cluster)
+        accumulators = Copies("accumulators", of="gradients")
+        return super().holds(cluster) + Holds(servers=(accumulators, *averages))
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        if self.overlap:
+            return None
+        tokens, first = self._tokens(cluster), self._first()
+        return Gate("tokens", self.replicas_to_aggregate, tokens, first)
+
+    def check(self, cluster: Cluster) -> None:
+        """Initial tokens must be at least N - T, as TensorFlow demands."""
+        least = self.replicas_to_aggregate - self._total(cluster)
+        if self._first() < least:
+            raise ValueError(
+                f"initial_tokens must be at least {least} (replicas_to_aggregate - "
+                f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
+            )
+
     def _remedy(self, accumulators: Sequence[GradientAccumulator], dead: Sequence[int]) -> str:
         """What would free the run; see `Job.explain`."""
         if 0 in dead:
@@ -237,6 +221,22 @@ class SyncReplicas(Strategy):
 
     def _tokens(self, cluster: Cluster) -> int:
         return max(self.replicas_to_aggregate, self._total(cluster))
+
+    called: ClassVar[str] = "sync PS"
+    about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "sync_ps",
+        "sync_replicas_optimizer",
+        "syncreplicasoptimizer",
+    )
+    about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
+    others: ClassVar[Mapping[str, object]] = {
+        "replicas_to_aggregate": 1,
+        "total_num_replicas": 6,
+        "initial_tokens": 0,
+        "variable_averages": {"decay": 0.5},
+        "overlap": True,
+    }
 
 
 def _averaged(job: Job, server: ParameterServer, averages: MovingAverages) -> Parameters:
