@@ -13,7 +13,6 @@ the mutant, so it may be noticed less often than it is, never more.
 
 import gc
 import json
-import math
 import os
 import random
 import resource
@@ -100,9 +99,9 @@ class _Learning:
         self._costs.write_text(json.dumps(kept), encoding="utf-8")
 
 
-def show(place: Path, mutants: Sequence[Mutant]) -> None:
-    """Prints of each mutant which test fails, if one does."""
-    showing = _Showing(place, mutants)
+def show(place: Path, mutants: Sequence[Mutant], seconds: float) -> None:
+    """Prints of each mutant which test fails, if one does in about so many seconds."""
+    showing = _Showing(place, mutants, seconds)
     with tempfile.TemporaryDirectory() as folder:
         names = Path(folder, "names")
         names.write_text("\n".join(showing.cost), encoding="utf-8")
@@ -112,13 +111,14 @@ def show(place: Path, mutants: Sequence[Mutant]) -> None:
 class _Showing:
     """A plugin: in place of the loop over all tests, one over all mutants."""
 
-    def __init__(self, place: Path, mutants: Sequence[Mutant]) -> None:
+    def __init__(self, place: Path, mutants: Sequence[Mutant], seconds: float) -> None:
         self.cost: dict[str, float] = json.loads(place.with_suffix(".json").read_text("utf-8"))
         from coverage import CoverageData
 
         self._lines = CoverageData(str(place))
         self._lines.read()
         self._mutants = mutants
+        self._seconds = seconds
         self._failed: Callable[[str], None] = print
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -148,11 +148,11 @@ class _Showing:
         lines = self._lines.contexts_by_lineno(str(ROOT / mutant.file))
         exact = {one for at in range(mutant.line, mutant.last + 1) for one in lines.get(at, ())}
         near = {one for ones in lines.values() for one in ones} - exact
-        first = self._cheapest(exact, 2, 5)
+        first = self._cheapest(exact, 2, self._seconds / 10)
         return [
             *first,
-            *self._cheapest(exact - {*first}, 10**6, 60),
-            *self._cheapest(near, 2, 20),
+            *self._cheapest(exact - {*first}, 10**6, self._seconds),
+            *self._cheapest(near, 2, self._seconds / 3),
         ]
 
     def _cheapest(self, tests: Iterable[str], each: int, seconds: float) -> list[str]:
@@ -266,10 +266,10 @@ if __name__ == "__main__":
     parser = arguments()
     parser.add_argument("tests", nargs="*")
     parser.add_argument("--learn", type=Path, metavar="MAP")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="of a test function")
+    parser.add_argument("--seconds", type=float, default=60, help="for a function, or a mutant")
     parser.add_argument("--by", type=Path, metavar="MAP")
     given = parser.parse_args()
     if given.learn:
         learn(given.learn.absolute(), given.tests, given.seconds)
     if given.by:
-        show(given.by.absolute(), drawn(given.seed, given.number, given.only))
+        show(given.by.absolute(), drawn(given.seed, given.number, given.only), given.seconds)

@@ -170,6 +170,15 @@ class TestRecord:
         assert up == sum(row.size for row in found.sent) == found.moved + 2 * SIZE
         assert [link.name for link in found.links][:2] == ["worker 0 up", "worker 0 down"]
 
+    def test_every_link_of_a_ring_carries_the_chunks_that_are_sent_on_over_it(self) -> None:
+        # 3 chunks of 1,024 bytes and one of 928: in 6 rounds a rank sends each of them, then its
+        # own and that of the rank before it once more. Worker 0 has sent 3 whole copies at first.
+        made = scenario((add(1.0),), variables=(LARGE,), cluster={"workers": 4})
+        moved = {link.name: link.moved for link in trace(made, "on_write").links}
+        own = [1024, 1024, 1024, 928]
+        sent = [SIZE + own[rank] + own[rank - 1] for rank in range(4)]
+        assert [moved[f"worker {rank} up"] for rank in range(4)] == [3 * SIZE + sent[0], *sent[1:]]
+
     def test_an_act_knows_what_was_moved_for_it(self) -> None:
         found = trace(scenario((add(1.0),), (read(),), steps=2), "none")
         for act in found.acts:

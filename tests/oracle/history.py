@@ -12,11 +12,11 @@ class Fate(NamedTuple):
     read_step: int
     compute_start: int
     computed: int
-    arrived: int
-    ended: int
-    ended_step: int
-    outcome: str
-    variables: int  # that it was applied to
+    arrived: int = -1
+    ended: int = -1
+    ended_step: int = -1
+    outcome: str = "pending"
+    variables: int = 0  # that it was applied to
 
 
 class Doing(NamedTuple):

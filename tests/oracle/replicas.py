@@ -32,16 +32,9 @@ from tests.oracle.updating import Handling, Updates
 class Gradient:
     """A gradient on its way."""
 
-    worker: int
-    iteration: int
-    read: int
-    read_step: int
-    compute_start: int
-    computed: int
+    fate: Fate  # so far
     label: int  # the step of the worker's token
-    arrived: int = -1
-    applied: int = 0  # variables
-    left: int = 0  # variables for which it has neither been applied nor dropped
+    left: int  # variables for which it has neither been applied nor dropped
 
 
 @dataclass
@@ -133,8 +126,8 @@ class Replicas(ABC):
         self.ended_by = agenda.run(self.wires.flows, limit) or self.ended_by
         end = agenda.now
         for gradient in self.open:
-            if gradient.computed <= end:
-                self.fates.append(self.fate(gradient, -1, -1, "pending"))
+            if gradient.fate.computed <= end:
+                self.fates.append(gradient.fate)
         doings = [doing for worker in self.workers for doing in self.life(worker, end)]
         if self.measured[-1].step != len(self.steps):
             self.measure()
@@ -161,16 +154,8 @@ class Replicas(ABC):
         self.moved(worker, "read", start)
         end = worker.compute(start)
         worker.end("compute", end, worker.iteration)
-        gradient = Gradient(
-            worker.rank,
-            worker.iteration,
-            read,
-            read_step,
-            start,
-            end,
-            worker.label,
-            left=self.variables,
-        )
+        fate = Fate(worker.rank, worker.iteration, read, read_step, start, end)
+        gradient = Gradient(fate, worker.label, self.variables)
         self.open[gradient] = None
         self.agenda.at(end, partial(self.push, worker, gradient))
 
@@ -180,8 +165,8 @@ class Replicas(ABC):
         handling = Handling()
 
         def arrived(variable: int) -> None:
-            gradient.arrived = now = self.agenda.now
-            end = now
+            end = now = self.agenda.now
+            gradient.fate = gradient.fate._replace(arrived=now)
             if self.updates is not None and not self.setting.locking:
                 end = self.updates.handle(variable, now, handling)
             if end > now:
@@ -215,32 +200,17 @@ class Replicas(ABC):
 
     def settle(self, gradient: Gradient, applied: bool) -> None:
         """A variable's part of a gradient was applied or dropped."""
-        gradient.applied += applied
+        variables = gradient.fate.variables + applied
+        gradient.fate = gradient.fate._replace(variables=variables)
         gradient.left -= 1
         if gradient.left:
             return
-        whole = gradient.applied == self.variables
-        outcome = "applied" if whole else "partly" if gradient.applied else "dropped"
-        examples = self.setting.batch_size * Fraction(gradient.applied, self.variables)
-        self.examples += examples
-        self.fates.append(self.fate(gradient, self.agenda.now, len(self.steps), outcome))
+        whole = variables == self.variables
+        outcome = "applied" if whole else "partly" if variables else "dropped"
+        self.examples += self.setting.batch_size * Fraction(variables, self.variables)
+        ended = {"ended": self.agenda.now, "ended_step": len(self.steps), "outcome": outcome}
+        self.fates.append(gradient.fate._replace(**ended))
         del self.open[gradient]
-
-    def fate(self, gradient: Gradient, ended: int, step: int, outcome: str) -> Fate:
-        """Its row."""
-        return Fate(
-            gradient.worker,
-            gradient.iteration,
-            gradient.read,
-            gradient.read_step,
-            gradient.compute_start,
-            gradient.computed,
-            gradient.arrived,
-            ended,
-            step,
-            outcome,
-            gradient.applied,
-        )
 
     def count_step(self) -> None:
         """global_step rises."""

@@ -1,6 +1,6 @@
 """Lives of jobs are those of a model that goes through every step, on random cases."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -21,21 +21,26 @@ MS = 1_000_000  # ns
 SAMPLE = range(500)
 
 
-def lived(case: Case) -> dict[str, int]:
-    """The sums over all attempts of the same life in varsim."""
+def told(life: Any, keys: Iterable[str]) -> dict[str, Fraction]:
+    """Sums over all attempts; times in ms."""
+    total = dict(zip(Attempt._fields, map(int, life.sum(axis=0)), strict=False))
+    return {key: Fraction(total[key], MS if key in PARTS else 1) for key in keys}
+
+
+def lived(case: Case) -> Any:
+    """The attempts of the same life in varsim."""
     life = run("on_write", stop={"global_steps": 2}, **described(case)).life
     assert life is not None
     ends = life[:, 1:7].sum(axis=1).cumsum()
     assert (life[1:, 0] == ends[:-1]).all(), "an attempt begins where the one before it ends"
-    return dict(zip(Attempt._fields, map(int, life.sum(axis=0)), strict=True))
+    return life
 
 
 def compare(seeds: Sequence[int]) -> None:
     for seed in seeds:
         case = drawn(seed)
-        found, expected = lived(case), Job(case).run()
-        told = {key: Fraction(found[key], MS if key in PARTS else 1) for key in expected}
-        assert told == expected, (seed, case)
+        expected = Job(case).run()
+        assert told(lived(case), expected) == expected, (seed, case)
 
 
 def test_to_the_nanosecond() -> None:
@@ -206,9 +211,7 @@ def compare_values(learner: type[Trained], seeds: Sequence[int]) -> None:
         account = Job(case, trained, learner.rounds).run()
         trace = run_one(Run(made, 0, 0))
         assert trace.life is not None
-        total = dict(zip(Attempt._fields, map(int, trace.life.sum(axis=0)), strict=True))
-        told = {key: Fraction(total[key], MS if key in PARTS else 1) for key in account}
-        assert told == account, (seed, case)
+        assert told(trace.life, account) == account, (seed, case)
         losses = {row.global_step: row.loss for row in trace.evaluations}
         found = [
             (Fraction(time, MS), step, losses[step])
@@ -271,9 +274,7 @@ def compare_regrouped(seeds: Sequence[int]) -> None:
         trace = run_one(Run(alive(made), 0, 0))
         lived = life_of(made, trace, Given(steps))
         life = lived.attempts()
-        total = dict(zip(Attempt._fields, map(int, life.sum(axis=0)[:HOSTS]), strict=True))
-        found = {key: Fraction(total[key], MS if key in PARTS else 1) for key in expected}
-        assert found == expected, (seed, case, steps, fewest)
+        assert told(life, expected) == expected, (seed, case, steps, fewest)
         if fewest < number:
             made_in_all = life[:, Attempt._fields.index("steps")]
             made_in_all = made_in_all + life[:, Attempt._fields.index("steps_lost")]
