@@ -123,3 +123,12 @@ def test_an_error_names_the_directory_that_was_asked_for(
         save(result, tmp_path / "run", result.report)
     assert caught.value.filename == str(tmp_path / "run")
     assert (caught.value.errno, caught.value.strerror) == (28, "No space left on device")
+
+
+def test_a_damaged_run_is_replaced_when_it_is_run_again(tmp_path: Path) -> None:
+    there = tmp_path / "run"
+    a_result({"a": (1, 2), "none": (2, 3)}).save(there)
+    text = (there / "summary.json").read_text()
+    (there / "summary.json").write_text(text[: len(text) // 2])
+    a_result().save(there)
+    assert '"strategy": "a"' not in (there / "summary.json").read_text()

@@ -13,7 +13,7 @@ from matplotlib.markers import MarkerStyle
 from tests.browsing import chromium
 from varsim.report import page
 from varsim.report.charts.looks import MARKERS
-from varsim.report.products.points import along, scatter
+from varsim.report.products.figures import along, scatter
 from varsim.report.told import Column, Note, Number, Report, Source, Table
 
 PLACES = ("4", "8", "16")

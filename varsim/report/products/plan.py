@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.cluster.description.recovery import in_run
 from varsim.report.products import cautions
 from varsim.report.products.cautions import rate
+from varsim.report.products.figures import scatter
 from varsim.report.products.plan_cells import (
     SCENARIO,
     SHARES,
@@ -21,7 +22,6 @@ from varsim.report.products.plan_cells import (
     table,
 )
 from varsim.report.products.plan_cells import verdict as verdict_of
-from varsim.report.products.points import scatter
 from varsim.report.told import Chart, Note, Number, Report, Source, Table, Value
 from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.wording import target as said

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from varsim.report.products import cautions
 from varsim.report.products.cautions import one_rate, rate
-from varsim.report.products.points import along, scatter, titled
+from varsim.report.products.figures import along, scatter, titled
 from varsim.report.products.sweep_points import (
     DETAILS,
     MILLION,
