@@ -1,11 +1,11 @@
 """What is kept in directories, runs and files by kind: what uses this names no internals."""
 
-from varsim.report.files.directory import FILES as FILES
+from varsim.report.files.directory import KINDS as KINDS
 from varsim.study.case import Finished
 from varsim.study.store import STORE as FILE
 from varsim.study.store import Store as Store
 
-__all__ = ["FILE", "FILES", "Store", "a_run"]
+__all__ = ["FILE", "KINDS", "Store", "a_run"]
 
 
 def a_run(number: int) -> Finished:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from tests.seams import app as cli
 from tests.seams import file_schema
 from varsim import load_scenario
-from varsim.report.files.directory import FILES
+from varsim.report.files.directory import KINDS
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 TEXT = """\
@@ -67,8 +67,8 @@ class TestRun:
         assert run("run", count, "--rows").exit_code == 0
         report = count.parent / "reports" / "count"
         drawn = {"step.png", "crossover.png"}
-        pictures = {name for name in FILES["variables"] if name.endswith((".png", ".svg"))}
-        assert set(contents(report)) == FILES["variables"] - pictures | drawn
+        pictures = {name for name in KINDS["variables"].files if name.endswith((".png", ".svg"))}
+        assert set(contents(report)) == KINDS["variables"].files - pictures | drawn
         assert load_scenario(report / "scenario.yaml") == load_scenario(count)
         text = (report / "scenario.yaml").read_text()
         assert text.startswith("# What does it cost to count?\nkind: variables\n")
@@ -164,7 +164,7 @@ class TestARunAgain:
         run("run", count, "--out", "there")
         (count.parent / "small.yaml").write_text(small)
         run("run", "small.yaml", "--out", "there")
-        assert set(contents(count.parent / "there")) <= FILES["training"]
+        assert set(contents(count.parent / "there")) <= KINDS["training"].files
 
 
 class TestWork:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.commands.test_places import BASE, PLAN, SWEEP
 from tests.seams import app as cli
-from tests.storing import FILES
+from tests.storing import KINDS
 
 STEPS = "worker,step,seconds\n" + "".join(
     f"{worker},{step},{0.1 + 0.01 * ((7 * step + worker) % 5)}\n"
@@ -58,7 +58,7 @@ def contents(directory: Path) -> dict[str, object]:
 
 @every_writer
 def test_files_of_somebody_are_refused_whatever_they_are_called(kind: str, tmp_path: Path) -> None:
-    for name in [*sorted(FILES[kind]), ".lock", "notes.txt"]:  # type: ignore[index]
+    for name in [*sorted(KINDS[kind].files), ".lock", "notes.txt"]:  # type: ignore[index]
         out = tmp_path / "theirs" / name.replace(".", "_")
         out.mkdir(parents=True)
         (out / name).write_text("mine")
@@ -95,7 +95,7 @@ def test_a_link_or_directory_under_one_of_our_names_is_left_alone(
 ) -> None:
     out = tmp_path / "out"
     assert written(kind, out).exit_code == 0
-    name = sorted(name for name in FILES[kind] if name.endswith(".png"))[0]  # type: ignore[index]
+    name = sorted(name for name in KINDS[kind].files if name.endswith(".png"))[0]  # type: ignore[index]
     (out / name).unlink(missing_ok=True)
     (tmp_path / "elsewhere").write_text("mine")
     if what == "link":

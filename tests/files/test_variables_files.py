@@ -9,7 +9,7 @@ import pytest
 
 from tests.handmade import a_result
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from varsim.report.files.directory import FILES, kinds_of
+from varsim.report.files.directory import KINDS, kinds_of
 from varsim.report.files.save import save
 from varsim.report.formats import render
 from varsim.scenario.loading import load_scenario
@@ -164,10 +164,10 @@ class TestKinds:
         }
         for kind, names in drawn.items():
             pictures = {f"{name}.{form}" for name in names for form in ("png", "svg")}
-            rest = FILES[kind] - pictures
-            assert pictures <= FILES[kind]
+            rest = KINDS[kind].files - pictures
+            assert pictures <= KINDS[kind].files
             assert not {name for name in rest if name.endswith((".png", ".svg"))}
-        assert WRITTEN | {"report.html"} < FILES["variables"]
+        assert WRITTEN | {"report.html"} < KINDS["variables"].files
 
 
 def test_without_rows_there_are_only_the_numbers(result: VariablesResult, tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def claim(
     are there, it is said. `part`: what the name of the directory ends with if none is given.
     """
     from varsim.report.files.directory import (
-        NAMES,
+        KINDS,
         Asked,
         check_target,
         kinds_of,
@@ -288,7 +288,7 @@ def claim(
     there = kinds_of(directory)
     others = [other for other in there if other not in (kind, "validation", "why", "stragglers")]
     if others and kind not in there:
-        _refuse(f"{directory} holds {NAMES[others[0]]}", directory, default)
+        _refuse(f"{directory} holds {KINDS[others[0]].said}", directory, default)
     if kind not in there and file.resolve() == (directory / f"{kind}.yaml").resolve():
         _refuse(f"{directory} holds {file.name}, which would be replaced", directory, default)
     check_target(directory, kind)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim.inert import visible
 from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
-from varsim.report.files.directory import Kind
+from varsim.report.files.directory import KINDS
 from varsim.report.notes import line
 from varsim.report.screen import folded
 from varsim.report.told import Cell, Chart, Column, Number, Report, Shares, Table
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-# What the page of each kind is called.
-PAGES: Final[dict[Kind, str]] = {
-    "training": "report.html",
-    "variables": "report.html",
-    "sweep": "report.html",
-    "plan": "report.html",
-    "why": "why.html",
-}
 PROVENANCE: Final = {
     "scenario_sha256": "SHA-256 of the scenario",
     "seed": "seed",
@@ -99,7 +91,7 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
         if any((place / name).exists() for place in places)
     }
     text = page(report, there, dict(_pictures(report, directory)))
-    (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
+    (directory / KINDS[report.kind].page).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _pictures(report: Report, directory: Path) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, page, screen
+from varsim.report.files.directory import KINDS
 from varsim.report.told import Chart, Report
 from varsim.scenario.fault import known
 
@@ -60,7 +61,7 @@ class Told(Report):
             put_report(self, directory, {SCENARIO: scenario_text(result, self)})
         else:
             save(result, directory, self, rows=rows)
-        return directory / page.PAGES[self.kind]
+        return directory / KINDS[self.kind].page
 
     def __str__(self) -> str:
         return screen.terminal(self, width=screen.WIDEST)

@@ -37,59 +37,57 @@ Kind: TypeAlias = Literal[
 ]
 RUN: Final[tuple[Kind, ...]] = ("training", "variables")
 
-# The file by which a directory is known, and what its `kind` says.
-FACTS: Final[dict[Kind, str]] = {
-    "training": "summary.json",
-    "variables": "result.json",
-    "sweep": "results.json",
-    "plan": "plan.json",
-    "why": "why.json",
-    "stragglers": "stragglers.json",
-}
-NAMES: Final[dict[Kind, str]] = {
-    "training": "the report of a run",
-    "variables": "the report of a run",
-    "sweep": "a sweep",
-    "plan": "a plan",
-    "why": "the explanation of a scenario",
-    "validation": "a validation report",
-    "stragglers": "step times that were looked at",
-}
 _VALIDATED: Final = (b"Made by `varsim validate", b"Made by `python -m validation")
-_SECTIONS: Final = "closed_forms peers published measured_runs identities"
+_SECTIONS: Final = ("closed_forms", "peers", "published", "measured_runs", "identities")
 
 
-def _with_plots(files: str, plots: str) -> frozenset[str]:
-    drawn = {f"{name}.{form}" for name in plots.split() for form in ("png", "svg")}
-    return frozenset({*files.split(), *drawn})
+class Leaves(NamedTuple):
+    """What results of a kind leave: how that is called, and all that it may consist of.
+
+    `facts`: the file by which a directory is known.
+    """
+
+    said: str
+    facts: str
+    page: str
+    files: frozenset[str]
+
+    @classmethod
+    def of(cls, said: str, facts: str, page: str, files: str, plots: str) -> Self:
+        """Names with blanks between them; plots without what their forms add."""
+        drawn = {f"{name}.{form}" for name in plots.split() for form in ("png", "svg")}
+        return cls(said, facts, page, frozenset({*f"{facts} {page} {files}".split(), *drawn}))
 
 
-# All that the results of each kind may consist of.
-FILES: Final[dict[Kind, frozenset[str]]] = {
-    "training": _with_plots(
-        "report.html scenario.yaml summary.json summary.csv updates.csv spans.csv evaluations.csv "
-        "steps.csv links.csv lives.csv sends.csv trace.json.gz",
+KINDS: Final[dict[Kind, Leaves]] = {
+    "training": Leaves.of(
+        *("the report of a run", "summary.json", "report.html"),
+        "scenario.yaml summary.csv updates.csv spans.csv evaluations.csv steps.csv links.csv "
+        "lives.csv sends.csv trace.json.gz",
         "throughput time_split timeline staleness loss loss_time loss_updates links life",
     ),
-    "variables": _with_plots(
-        "report.html scenario.yaml result.json summary.csv runs.csv acts.csv sent.csv links.csv",
+    "variables": Leaves.of(
+        *("the report of a run", "result.json", "report.html"),
+        "scenario.yaml summary.csv runs.csv acts.csv sent.csv links.csv",
         "cost step crossover",
     ),
-    "sweep": _with_plots(
-        "report.html sweep.yaml results.json results.csv runs.jsonl",
+    "sweep": Leaves.of(
+        *("a sweep", "results.json", "report.html", "sweep.yaml results.csv runs.jsonl"),
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),
-    "plan": _with_plots(
-        "report.html plan.yaml plan.json plan.md cells.csv runs.jsonl",
+    "plan": Leaves.of(
+        *("a plan", "plan.json", "report.html", "plan.yaml plan.md cells.csv runs.jsonl"),
         "pareto",
     ),
-    "why": _with_plots("why.html why.md why.json", "why"),
-    "validation": _with_plots(
-        "index.html index.md lines.csv measured.md "
-        + " ".join(f"{section}.md" for section in _SECTIONS.split()),
-        "measured agreement " + " ".join(f"errors_{section}" for section in _SECTIONS.split()),
+    "why": Leaves.of("the explanation of a scenario", "why.json", "why.html", "why.md", "why"),
+    "validation": Leaves.of(
+        *("a validation report", "", "index.html"),
+        " ".join(["index.md lines.csv measured.md", *(f"{one}.md" for one in _SECTIONS)]),
+        " ".join(["measured agreement", *(f"errors_{one}" for one in _SECTIONS)]),
     ),
-    "stragglers": _with_plots("stragglers.json", "heat_map"),
+    "stragglers": Leaves.of(
+        "step times that were looked at", "stragglers.json", "", "", "heat_map"
+    ),
 }
 # What a sweep or a plan begins with, before there are results.
 _BEGUN: Final = frozenset({STORE, "sweep.yaml"})
@@ -135,7 +133,7 @@ def check_target(directory: Path, *kinds: Kind) -> None:
     _finish(directory)
     there = [one for one in directory.iterdir() if not one.name.startswith(_ASIDE)]
     if there and not set(kinds) & set(kinds_of(directory)):
-        what = NAMES[kinds[0]].removeprefix("the report of ").replace("a run", "a varsim run")
+        what = KINDS[kinds[0]].said.removeprefix("the report of ").replace("a run", "a varsim run")
         raise NotARunError(
             f"{directory} holds files that are not {what}; they are left alone: "
             "name another directory"
@@ -155,7 +153,7 @@ def _check_place(path: Path, another: str) -> None:
 
 def kinds_of(directory: Path) -> list[Kind]:
     """What kinds of results a directory holds; several only where somebody put them together."""
-    found: list[Kind] = [kind for kind in FACTS if facts_in(directory, kind) is not None]
+    found: list[Kind] = [kind for kind in KINDS if facts_in(directory, kind) is not None]
     if is_runs_file(directory / STORE) or _just_began(directory):  # under way, or interrupted
         began: Kind = "sweep" if (directory / "sweep.yaml").exists() else "plan"
         found += [began] if began not in found and not {"sweep", "plan"} & set(found) else []
@@ -170,7 +168,7 @@ def facts_in(directory: Path, kind: Kind) -> dict[str, Any] | None:
 
     Nothing of a damaged one but that it is ours.
     """
-    path = directory / FACTS[kind]
+    path = directory / KINDS[kind].facts
     try:
         text = path.read_bytes() if path.is_file() else b""
         facts = json.loads(text)
@@ -187,17 +185,16 @@ def replaced(directory: Path, kinds: Sequence[Kind], asked: Asked) -> str:
         facts = facts_in(directory, kind)
         if facts is None:
             continue
+        what = f"replacing {KINDS[kind].said}"
         if not facts:
-            return f"replacing {NAMES[kind]} in {directory}, which was damaged"
+            return f"{what} in {directory}, which was damaged"
         name, provenance = facts.get("name"), facts.get("provenance")
         if name != asked.name:
-            return f"replacing {NAMES[kind]} of {name!r} in {directory} with that of {asked.name!r}"
+            return f"{what} of {name!r} in {directory} with that of {asked.name!r}"
         made = provenance if isinstance(provenance, dict) else {}
         if asked.sha256 not in (facts.get("asked_sha256"), made.get("scenario_sha256")):
-            return (
-                f"replacing {NAMES[kind]} of {name!r} in {directory}, made with other settings or "
-                "by another version"
-            )
+            how = "made with other settings or by another version"
+            return f"{what} of {name!r} in {directory}, {how}"
     return ""
 
 
@@ -303,7 +300,7 @@ def _runs(process: int) -> bool:
 
 
 def _names(kinds: Sequence[Kind]) -> frozenset[str]:
-    return frozenset[str]().union(*(FILES[kind] for kind in kinds))
+    return frozenset[str]().union(*(KINDS[kind].files for kind in kinds))
 
 
 def _just_began(directory: Path) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from varsim.inert import number_or_cell
 from varsim.report import formats, page
-from varsim.report.files.directory import FACTS, Kind, put, put_file
+from varsim.report.files.directory import KINDS, Kind, put, put_file
 from varsim.report.files.rows import MOST_SPANS, exact_seconds, rows_of
 from varsim.report.formats import Format, csv_lines, csv_text
 from varsim.report.told import Data, Report
@@ -66,7 +66,7 @@ def save(
         "summary.csv": csv_text(result.report.data),
         "scenario.yaml": head(report.question if report else "") + dump_scenario(result.scenario),
         **of_rows,
-        FACTS[kind]: to_json(facts),
+        KINDS[kind].facts: to_json(facts),
     }
     _put(directory, kind, files, report, plots)
     return Saved(directory, notes)
@@ -113,7 +113,7 @@ def _put(
             from varsim.report.charts.marks import write_all
 
             write_all(drawn, report.families, path, plots)
-        if kind in page.PAGES:
+        if KINDS[kind].page:
             page.write(report, path, beside)
 
     put(directory, kind, fill)
