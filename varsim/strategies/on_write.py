@@ -135,15 +135,26 @@ class OnWrite(Strategy):
         exchange: GradientExchange[Sequence[Gradient]],
     ) -> Activity[None]:
         """One replica's training loop."""
-        gradients = None
         if worker.restarts:
-            gradients = yield from weights.recover(worker)  # (0)
+            yield from self.rejoin(worker, weights, exchange)  # (0)
         while True:
-            if gradients is None:
-                gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
-                weights.offer(worker, gradients)
+            gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
+            weights.offer(worker, gradients)
             yield from exchange.finish(worker, gradients)  # (2)
-            gradients = None
+            if weights.has_mean(worker):
+                yield from worker.update_copy()
+                weights.apply(worker)  # (3)
+
+    def rejoin(
+        self,
+        worker: Worker,
+        weights: MirroredReplicas,
+        exchange: GradientExchange[Sequence[Gradient]],
+    ) -> Activity[None]:
+        """A replica that restarts gets the model, and ends the step that its gradient is in."""
+        offered = yield from weights.recover(worker)
+        if offered is not None:
+            yield from exchange.finish(worker, offered)  # (2)
             if weights.has_mean(worker):
                 yield from worker.update_copy()
                 weights.apply(worker)  # (3)
