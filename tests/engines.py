@@ -18,9 +18,8 @@ ROOMS = {
     "served._MOST_ROWS": 40,
     "served._SENDS": 0,
     "draws._MANY": 0,
-    "local._MANY": 50,
-    "local.TOGETHER": 100,
-    "mirrored.TOGETHER": 100,
+    "arrays._MANY": 50,
+    "arrays.TOGETHER": 100,
 }
 
 

@@ -13,9 +13,8 @@ from varsim.cluster.description.recovery import in_run
 from varsim.cluster.failures.deaths import Deaths, TooCalmError
 from varsim.cluster.failures.interruptions import Interruptions
 from varsim.cluster.fast import ENGINE
+from varsim.cluster.fast.arrays import LocalRun, MirroredRun
 from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
-from varsim.cluster.fast.local import LocalRun
-from varsim.cluster.fast.mirrored import MirroredRun
 from varsim.cluster.fast.rules import Gate, NotCoveredError, Reading, Start, expected, keep_memory
 from varsim.cluster.fast.served import ServedRun
 from varsim.cluster.record.evaluation import Evaluation

@@ -55,10 +55,10 @@ and updates; `served` makes a trace of that, and spans follow from gradients. Th
 (`core.advance`) is left for more draws (DRY) or more room (FULL), and after so much work
 (`patience`), as signals and other threads wait while machine code runs.
 
-**All-reduces** (`mirrored`) need none of this, and no machine code. Nobody is done with one before
+**All-reduces** (`arrays`) need none of this, and no machine code. Nobody is done with one before
 all have entered it, so that between two of them all workers' times are a few operations on arrays,
 and their all-reduce is the recurrence there is (`reductions`). What is under way at the end is cut
-there. Workers with copies of their own (`local`) are in arrays, too, as they do not wait for
+there. Workers with copies of their own are in arrays, too, as they do not wait for
 another from one read to the next.
 
 **Left to SimPy**, which makes the same of it in more time: servers that take requests one by one,

@@ -1,4 +1,4 @@
-"""Draws of a run, many workers at a time: the same bits as each of them draws for itself."""
+"""Compute times of a run's workers, many at a time: the bits that each draws for itself."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -8,9 +8,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import check_sums
-from varsim.cluster.workers.worker import windows
+from varsim.cluster.fast.rules import NotCoveredError, check_sums
+from varsim.cluster.workers.worker import end_of, windows
 from varsim.values.distribution import BLOCK, Distribution, Floats
 from varsim.values.stream import keyed, stream, streams
 from varsim.values.workload import Workload
@@ -110,6 +111,57 @@ class ComputeTimes:
             blocks = _blocks(self._law, self._seed, self._replication, rank)
             self._blocks[rank] = islice(blocks, block, None)
         return self._blocks[rank]
+
+
+class Workers:
+    """Workers of a run: `number` of them, that begin at `down` (ns).
+
+    `updates`: ns that each one's copy takes to be updated.
+    """
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, number: int, seed: int, replication: int
+    ) -> None:
+        self.number = number
+        self.updates = update_times(cluster, number)
+        self.update = bool(self.updates.any())
+        if self.update and not self.updates.all():
+            raise NotCoveredError("some workers update their copies in no time")
+        found = {rank: found for rank, found in _slowness(cluster, number) if len(found) > 1}
+        self._windows: dict[int, list[tuple[int, float]]] = found
+        self.down = cluster.set_up
+        self._times = ComputeTimes(cluster, workload, number, seed, replication)
+        self._block, self._drawn = -1, np.empty((0, number), dtype=np.int64)
+
+    def work(self, iteration: int) -> Times:
+        """Compute times of all in an iteration (ns); iterations come in order."""
+        block = iteration // BLOCK
+        if block != self._block:
+            self._block = block
+            self._drawn = np.ascontiguousarray(self._times.of_all(block).T)
+        times: Times = self._drawn[iteration % BLOCK]
+        return times
+
+    def slow_down(self, ends: Times, starts: Times, work: Times) -> None:
+        """The ends of those that are slow at times."""
+        for rank, found in self._windows.items():
+            ends[rank] = end_of(found, int(starts[rank]), int(work[rank]))
+
+
+def update_times(cluster: Cluster, workers: int) -> Times:
+    """How long each worker's copy takes to be updated at its normal pace (ns)."""
+    factors = np.ones(workers)
+    for rank, found in _slowness(cluster, workers):
+        if len(found) == 1:
+            factors[rank] = found[0][1]
+    seconds = cluster.optimizer_time or 0.0
+    return np.array([round(seconds * factor * 1e9) for factor in factors.tolist()], dtype=np.int64)
+
+
+def _slowness(cluster: Cluster, workers: int) -> list[tuple[int, list[tuple[int, float]]]]:
+    """The windows of all workers that are slow."""
+    ranks = dict.fromkeys(entry.rank for entry in cluster.slow_workers if entry.rank < workers)
+    return [(rank, windows(cluster.slow_workers, rank)) for rank in ranks]
 
 
 @lru_cache(maxsize=32)
