@@ -9,7 +9,6 @@ whom follows from their times: of what happens at one moment first what was begu
 rank.
 """
 
-import math
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -21,11 +20,17 @@ from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.fast.draws import Workers
 from varsim.cluster.fast.reductions import carried, idle_network, of_copies, of_gradients
-from varsim.cluster.fast.rules import NotCoveredError, Reading, Reducing, Start
+from varsim.cluster.fast.rules import (
+    NotCoveredError,
+    Reading,
+    Reducing,
+    Start,
+    looks_at,
+    trace_of,
+)
 from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.record.rows import BLOCK, Rows
 from varsim.cluster.record.trace import (
-    EvaluationRow,
     GradientRow,
     LinkRow,
     Outcome,
@@ -101,8 +106,8 @@ class MirroredRun:
 
     def __init__(self, start: Start, reducing: Reducing) -> None:
         cluster, workload, stop, seed, replication, workers = start
-        self._workload = workload
-        self._replication, self._workers = replication, workers
+        self._start, self._workload, self._workers = start, workload, workers
+        self._replication = replication
         specs = workload.problem.variables()
         self._variables = sum(spec.has_gradient for spec in specs)
         self._reductions = of_gradients(cluster, workload, workers, reducing)
@@ -128,32 +133,26 @@ class MirroredRun:
         self._steps: list[Times] = []  # when each step's update was made, or would have been
         self._read = np.full(self._workers, self._all.down)  # when each began what comes next
         self._sending = self._hidden = 0
-        links, sent = self._go_on()
+        found = self._go_on()
         self._record()
         steps, end = np.concatenate(self._steps), self._end
         steps = steps[steps <= end]
-        return Trace(
-            strategy=label,
-            replication=self._replication,
-            workers=self._workers,
-            variables=self._variables,
-            batch_size=self._workload.batch_size,
-            end=end,
-            stopped_by=self._by if len(steps) == self._most else "time",
-            global_step=len(steps),
+        each = self._workers * self._number
+        sends = self._sends if self._hidden else Rows(len(Span._fields))
+        return trace_of(
+            self._start,
+            label,
+            end,
+            self._by if len(steps) == self._most else "time",
+            steps,
+            looks_at(self._start, steps, each * np.arange(1, len(steps) + 1)),
+            found,
             span_rows=self._spans.rows(),
             gradient_rows=self._gradients,
-            evaluations=self._evaluations(steps, end),
-            steps=steps,
-            copy_staleness=np.empty(0, dtype=np.int64),
-            links=links,
-            sent=sent,
             sending=self._sending,
             hidden=self._hidden,
-            send_rows=(self._sends if self._hidden else Rows(len(Span._fields))).by(
-                0, self._workers
-            ),
-            gradients_aggregated=self._workers * self._number * len(steps),
+            send_rows=sends.by(0, self._workers),
+            gradients_aggregated=each * len(steps),
         )
 
     def _most_steps(self, stop: Stop) -> tuple[int, str]:
@@ -284,19 +283,6 @@ class MirroredRun:
             table[GradientRow._fields.index(name)] = column
         self._gradients.append_columns(table[:, computed <= self._end])
 
-    def _evaluations(self, steps: Times, end: int) -> list[EvaluationRow]:
-        """When the model was looked at: at the start, after some steps, and at the end."""
-        every = self._workload.examples_between_evaluations(self._workers)
-        each = self._workers * self._number * self._workload.batch_size
-        rows, then = [(0, 0, 0)], every
-        for step, time in enumerate(steps.tolist(), 1):
-            if step * each >= then:
-                rows.append((time, step, step * each))
-                then = (step * each // every + 1) * every
-        if rows[-1][1] != len(steps):
-            rows.append((end, len(steps), len(steps) * each))
-        return [EvaluationRow(*row, math.nan, math.nan, 0.0) for row in rows]
-
 
 class LocalRun:
     """A run in arrays; see `ServedRun`."""
@@ -305,9 +291,8 @@ class LocalRun:
         cluster, workload, stop, seed, replication, workers = start
         if workers == 1:
             reading = reading._replace(moves=False)
-        self._workload, self._reading, self._replication = workload, reading, replication
+        self._start, self._reading = start, reading
         self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
-        self._cluster = cluster
         self._reductions = of_copies(cluster, workload, workers) if reading.moves else None
         self._workers = Workers(cluster, workload, workers, seed, replication)
         self._steps_limit = stop.global_steps or NEVER
@@ -331,30 +316,19 @@ class LocalRun:
         self._steps: list[Times] = []
         self._looks = [(0, 0, 0)]  # when, at which step, after how many gradients
         self._made, self._stopped_by = 0, "time"
-        links, sent = self._go_on()
+        found = self._go_on()
         steps, staleness = np.concatenate(self._steps), np.concatenate(self._staleness)
-        if self._looks[-1][1] != len(steps):
-            self._looks.append((self._end, len(steps), self._made))
-        batch = self._workload.batch_size
-        return Trace(
-            strategy=label,
-            replication=self._replication,
-            workers=workers.number,
-            variables=self._variables,
-            batch_size=batch,
-            end=self._end,
-            stopped_by=self._stopped_by,
-            global_step=len(steps),
+        return trace_of(
+            self._start,
+            label,
+            self._end,
+            self._stopped_by,
+            steps,
+            self._looks,
+            found,
             span_rows=self._spans.rows(),
             gradient_rows=self._gradients,
-            evaluations=[
-                EvaluationRow(time, step, made * batch, math.nan, math.nan, 0.0)
-                for time, step, made in self._looks
-            ],
-            steps=steps,
             copy_staleness=staleness,
-            links=links,
-            sent=sent,
             gradients_aggregated=self._made,
         )
 
@@ -392,7 +366,7 @@ class LocalRun:
         self._spans.record(np.array([*rows, waits]), self._end)
         if reductions is not None:
             return reductions.carried(0, [None] * number, self._end, 0)
-        return carried(idle_network(self._cluster, number), self._end)
+        return carried(idle_network(self._start.cluster, number), self._end)
 
     def _is_enough(self, steps: int) -> bool:
         """Whether so many steps of all are enough for some rule."""

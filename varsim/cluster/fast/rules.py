@@ -1,12 +1,16 @@
 """What a strategy says of itself to the engine for times alone."""
 
-from typing import Final, NamedTuple, TypeAlias
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.fast.tables import Kind
+from varsim.cluster.record.trace import EvaluationRow, LinkRow, Trace
 from varsim.cluster.workers.buckets import Bucketing
 from varsim.values.workload import Workload
 
@@ -66,6 +70,57 @@ class Start(NamedTuple):
     seed: int
     replication: int
     workers: int
+
+
+# A look at the model: when (ns), at which step, after how many gradients.
+Look: TypeAlias = tuple[int, int, int]
+
+
+def trace_of(
+    start: Start,
+    label: str,
+    end: int,
+    stopped_by: str,
+    steps: NDArray[np.int64],
+    looks: Sequence[Look],
+    carried: tuple[list[LinkRow], float],
+    **more: Any,
+) -> Trace:
+    """The trace of a run that is over (ns), whose model was looked at then; no values in it.
+
+    `carried`: what links have, and `Trace.sent`; `more`: the other fields that are not empty.
+    """
+    batch, specs = start.workload.batch_size, start.workload.problem.variables()
+    links, sent = carried
+    if looks[-1][1] != len(steps):
+        looks = [*looks, (end, len(steps), more["gradients_aggregated"])]
+    return Trace(
+        strategy=label,
+        replication=start.replication,
+        workers=start.workers,
+        variables=sum(spec.has_gradient for spec in specs),
+        batch_size=batch,
+        end=end,
+        stopped_by=stopped_by,
+        global_step=len(steps),
+        evaluations=[
+            EvaluationRow(time, step, number * batch, math.nan, math.nan, 0.0)
+            for time, step, number in looks
+        ],
+        steps=steps,
+        links=links,
+        sent=sent,
+        **{"copy_staleness": np.empty(0, dtype=np.int64), **more},
+    )
+
+
+def looks_at(start: Start, steps: NDArray[np.int64], applied: NDArray[np.int64]) -> list[Look]:
+    """The looks at a model that is updated at these moments, after so many gradients each."""
+    every = start.workload.examples_between_evaluations(start.workers)
+    passed = applied * start.workload.batch_size // every
+    found = np.flatnonzero(np.diff(passed, prepend=0) > 0)
+    times, counts = steps[found].tolist(), applied[found].tolist()
+    return [(0, 0, 0), *zip(times, (found + 1).tolist(), counts, strict=True)]
 
 
 class NotCoveredError(Exception):

@@ -1,6 +1,5 @@
 """One run with parameter servers: tables laid out, carried on to the end, made a trace of."""
 
-import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
@@ -14,10 +13,10 @@ from varsim.cluster.fast.compiled import compiled, unmade
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
 from varsim.cluster.fast.network import Network, under_way
-from varsim.cluster.fast.rules import Gate, NotCoveredError, Start, expected
+from varsim.cluster.fast.rules import Gate, NotCoveredError, Start, expected, looks_at, trace_of
 from varsim.cluster.fast.tables import NEVER, Run, table
 from varsim.cluster.record.rows import Rows
-from varsim.cluster.record.trace import EvaluationRow, GradientRow, Phase, Span, Trace
+from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -254,37 +253,16 @@ class ServedRun:
         end = int(s.now)
         self._read(last=True)
         made = np.concatenate(self._steps)
-        links, sent = self._network.carried(self._run, end)
-        spans = self._spans if self._parts < 2 else self._spans.by(0, start.workers)
-        return Trace(
-            strategy=label,
-            replication=start.replication,
-            workers=start.workers,
-            variables=1,
-            batch_size=start.workload.batch_size,
-            end=end,
-            stopped_by=at.REASONS[int(s.stopped_by)],
-            global_step=int(s.step),
-            span_rows=spans,
+        steps = made[:, 0].copy()
+        return trace_of(
+            start,
+            label,
+            end,
+            at.REASONS[int(s.stopped_by)],
+            steps,
+            looks_at(start, steps, made[:, 1]),
+            self._network.carried(self._run, end),
+            span_rows=self._spans if self._parts < 2 else self._spans.by(0, start.workers),
             gradient_rows=self._gradients,
-            evaluations=_evaluations(start, made, int(s.applied), end),
-            steps=made[:, 0].copy(),
-            copy_staleness=np.empty(0, dtype=np.int64),
-            links=links,
-            sent=sent,
             gradients_aggregated=int(s.applied),
         )
-
-
-def _evaluations(start: Start, made: Ints, applied: int, end: int) -> list[EvaluationRow]:
-    """When the model was looked at: at the start, after some steps, and at the end (ns).
-
-    `made`: of each update when, and how many gradients had been applied by then.
-    """
-    batch, each = start.workload.batch_size, made[:, 1]
-    passed = each * batch // start.workload.examples_between_evaluations(start.workers)
-    looks = np.flatnonzero(np.diff(passed, prepend=0) > 0).tolist()
-    rows = [(0, 0, 0), *((int(made[look, 0]), look + 1, int(each[look])) for look in looks)]
-    if rows[-1][1] != len(made):
-        rows.append((end, len(made), applied))
-    return [EvaluationRow(time, step, n * batch, math.nan, math.nan, 0.0) for time, step, n in rows]
