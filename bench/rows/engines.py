@@ -1,4 +1,4 @@
-"""The engine for times alone, interpreted and compiled, beside SimPy: set-up, draws and record."""
+"""The engine for times alone beside SimPy: set-up, draws and record."""
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -10,8 +10,8 @@ from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import fast_run
 
-INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
-IN_ARRAYS = ("on_write", "on_read")  # which are neither interpreted nor compiled
+COMPILED = {64: 0.18, 512: 0.12}
+IN_ARRAYS = ("on_write", "on_read")  # which are not compiled
 # Kind, workers, steps of each, CPU seconds.
 LARGE = [("none", 16_383, 20, 2.0), ("sync_replicas", 4_096, 100, 2.0)]
 
@@ -30,16 +30,10 @@ def rows(long: bool) -> Iterator[Row]:
                 ratio = turns.ratio("arrays", "simpy")
                 yield Row(f"in arrays / SimPy, {name}", COMPILED[workers], ratio)
                 continue
-            tasks = {"simpy": one(what)}
-            if workers == 64 and (long or kind == "none"):
-                tasks["interpreted"] = flat(what, interpreted=True)
+            found = None
             if fast:
-                tasks["compiled"] = flat(what)
-            turns = in_turn(tasks, often)
-            if "interpreted" in tasks:
-                ratio = turns.ratio("interpreted", "simpy")
-                yield Row(f"interpreted / SimPy, {name}", INTERPRETED, ratio)
-            found = turns.ratio("compiled", "simpy") if fast else None
+                turns = in_turn({"simpy": one(what), "compiled": flat(what)}, often)
+                found = turns.ratio("compiled", "simpy")
             remark = "" if fast else "without numba"
             yield Row(f"compiled / SimPy, {name}", COMPILED[workers], found, remark=remark)
     for case in LARGE:
@@ -48,11 +42,12 @@ def rows(long: bool) -> Iterator[Row]:
 
 def alone(kind: str, workers: int, steps: int, goal: float, repeat: int = 0) -> Row:
     """CPU seconds of a run that is beside no other, `repeat` times after it is warm, or once."""
-    fast = find_spec("numba") is not None
-    task = flat(scenario(kind, workers, steps, "timing"), interpreted=not fast)
-    turns = in_turn({"it": task}, max(repeat, 1), warm=not repeat)
     name = f"CPU time of {workers:,} workers x {steps} steps, {kind}"
-    return Row(name, goal, turns["it"], " s", "" if fast else "interpreted, without numba")
+    if find_spec("numba") is None:
+        return Row(name, goal, None, " s", "without numba")
+    task = flat(scenario(kind, workers, steps, "timing"))
+    turns = in_turn({"it": task}, max(repeat, 1), warm=not repeat)
+    return Row(name, goal, turns["it"], " s")
 
 
 def flat(what: Scenario, interpreted: bool = False) -> Callable[[], Trace]:

@@ -15,7 +15,7 @@ from varsim.cluster.failures.interruptions import Interruptions
 from varsim.cluster.fast import ENGINE
 from varsim.cluster.fast.arrays import LocalRun, MirroredRun
 from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
-from varsim.cluster.fast.rules import Gate, NotCoveredError, Reading, Start, expected, keep_memory
+from varsim.cluster.fast.rules import Gate, NotCoveredError, Reading, Start, expected
 from varsim.cluster.fast.served import ServedRun
 from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.rows import handed_over_in
@@ -256,7 +256,6 @@ def fast_run(
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
     assert rules is not None
-    keep_memory()
     start = _start(scenario, strategy, replication)
     if isinstance(rules, Gate):
         return ServedRun(start, rules, interpreted=interpreted)

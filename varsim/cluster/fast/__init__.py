@@ -49,11 +49,11 @@ given in the order in which events are put in:
    its flows to themselves.
 
 **The functions** (`core`, `links`) are written in the part of Python that numba compiles
-(`compiled`), and tests interpret: records with names, numbers, indices, nothing that allocates; and
-no circles of calls, whose machine code cannot be kept. What is written as it happens are gradients
-and updates; `served` makes a trace of that, and spans follow from gradients. The loop
-(`core.advance`) is left for more draws (DRY) or more room (FULL), and after so much work
-(`patience`), as signals and other threads wait while machine code runs.
+(`compiled`): records with names, numbers, indices, nothing that allocates; and no circles of calls,
+whose machine code cannot be kept. Tests interpret them, which takes far longer than SimPy. What is
+written as it happens are gradients and updates; `served` makes a trace of that, and spans follow
+from gradients. The loop (`core.advance`) is left for more draws (DRY) or more room (FULL), and
+after so much work (`patience`), as signals and other threads wait while machine code runs.
 
 **All-reduces** (`arrays`) need none of this, and no machine code. Nobody is done with one before
 all have entered it, so that between two of them all workers' times are a few operations on arrays,

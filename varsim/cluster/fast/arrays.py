@@ -73,32 +73,18 @@ class Spans:
             iterations, phases = np.append(0, iterations), np.append(Phase.DOWN, phases)
         self._begun, self._rounds = rounds[-1, -1].copy(), self._rounds + len(rounds)
         times = np.concatenate((before, rounds.reshape(-1, self._number)))
-        some = max(1, BLOCK // len(times))  # workers whose spans are packed together
-        np.minimum(times, end, out=times)
-        for first in range(0, self._number, some):
-            of_some = times[:, first : first + some].T.copy()
-            self._rows.append_columns(_columns(first, of_some, phases, iterations))
+        moments = np.minimum(times, end).T
+        starts, ends = np.ascontiguousarray(moments[:, :-1]), np.ascontiguousarray(moments[:, 1:])
+        found = starts < ends
+        ranks = np.arange(self._number)[:, np.newaxis]
+        columns = ranks, phases[: ends.shape[1]], starts, ends, iterations[: ends.shape[1]]
+        shown = [np.broadcast_to(column, ends.shape)[found] for column in columns]
+        self._rows.append_columns(np.stack(shown))
         self._parts += 1
 
     def rows(self) -> Rows:
         """All spans, by worker."""
         return self._rows if self._parts < 2 else self._rows.by(0, self._number)
-
-
-def _columns(first: int, times: Times, phases: Times, iterations: Times) -> Times:
-    """Columns of Span of workers from that one on, of each one span from time to time."""
-    there = np.zeros(times.shape, dtype=np.bool_)
-    np.less(times[:, :-1], times[:, 1:], out=there[:, :-1])
-    found = np.flatnonzero(there)
-    ranks = np.repeat(np.arange(len(times)), np.count_nonzero(there, axis=1))
-    places = found - ranks * times.shape[1]
-    columns = np.empty((len(Span._fields), len(found)), dtype=np.int64)
-    columns[0] = ranks + first
-    np.take(phases, places, out=columns[1], mode="clip")
-    np.take(times, found, out=columns[2], mode="clip")
-    np.take(times, found + 1, out=columns[3], mode="clip")
-    np.take(iterations, places, out=columns[4], mode="clip")
-    return columns
 
 
 class MirroredRun:

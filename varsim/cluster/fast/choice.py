@@ -9,16 +9,11 @@ from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing
 from varsim.values.workload import Workload
 
-# Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
-# Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
+# Gradients for which SimPy takes as long as it takes to read machine code, or to make it.
 _TO_LOAD: Final = 200_000
 _TO_MAKE: Final = 2_000_000
-# How many times as long SimPy takes for a gradient over fair links: where all flows meet in one,
-# and for each server where they do not.
-_HUB: Final = 4.0
-_MESH: Final = 12.0
-# With more flows at a time than so many SimPy, which has all rates in arrays, is as fast.
-_MOST_FLOWS: Final = 1024
+# How many times as long SimPy takes for a gradient over fair links, at least.
+_FAIR: Final = 4.0
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
 
@@ -71,15 +66,8 @@ def worth_compiling() -> int:
 def weight(cluster: Cluster, rules: AnyRules) -> float:
     """How long SimPy takes for a gradient beside one over first-come links, at least about.
 
-    0 where machine code is no faster, or not needed: of all-reduces, which are made in arrays.
+    0 where machine code is not needed: of all-reduces, which are made in arrays.
     """
-    network = cluster.network
     if not isinstance(rules, Gate):
         return 0.0
-    if network.sharing == "first_come":
-        return 1.0
-    one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
-    if network.kind == "star" and network.flows is None and one:
-        return _HUB
-    flows = cluster.workers * cluster.parameter_servers
-    return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
+    return _FAIR if cluster.network.sharing == "fair" else 1.0

@@ -14,7 +14,6 @@ from varsim.cluster.record.trace import EvaluationRow, LinkRow, Trace
 from varsim.cluster.workers.buckets import Bucketing
 from varsim.values.workload import Workload
 
-# Variable of the environment that says which engine to use, here and in processes started here.
 # As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
 
@@ -131,15 +130,6 @@ def check_sums(longest: float) -> None:
     """NotCoveredError if a run has times so long (ns) that 64 bits are too few for their sums."""
     if not longest <= _LONGEST:
         raise NotCoveredError("its times are too long for sums of 64 bits")
-
-
-def keep_memory() -> None:
-    """Let glibc keep freed memory for the next run, as new pages take long to get.
-
-    When it frees a block of up to 32 MB that had a mapping of its own, glibc takes blocks up to
-    that size from its heap from then on, and keeps up to twice that size free at the heap's end.
-    """
-    np.empty(31 << 20, dtype=np.uint8)
 
 
 def expected(start: Start, gate: Gate) -> int:
