@@ -14,6 +14,7 @@ from tests.engines import (
     ENGINE,
     NotCoveredError,
     in_arrays,
+    is_picked,
     left_often,
     no_machine_code,
     reason,
@@ -227,6 +228,16 @@ def test_what_it_does_not_cover_is_made_by_the_other(monkeypatch: pytest.MonkeyP
             monkeypatch.setenv(ENGINE, engine)
             traces.append(run_one(Run(made, 0, 0)))
         assert_same_run(*traces)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+def test_long_runs_are_worth_machine_code_whatever_ends_them() -> None:
+    for short, long in (
+        ({"time": 1.0}, {"time": 36_000.0}),
+        ({"global_steps": 1_000}, {"global_steps": 36_000_000}),
+    ):
+        assert not is_picked(tied({"kind": "none"}, short))
+        assert is_picked(tied({"kind": "none"}, long))
 
 
 def test_a_run_that_stands_still_is_not_covered() -> None:
