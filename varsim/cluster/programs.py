@@ -246,7 +246,7 @@ class ReplicaCluster(Model):
 
     def refusals(self) -> Iterator[str]:
         if self.compute is not None:
-            check_no_batch(self.compute)
+            check_no_batch(self.compute, "compute")
         check_ranks(self.workers, self.slow_workers, self.network.slow_links)
         if not self.network.plain or self.network.protocols is not None:
             yield (

@@ -30,7 +30,7 @@ from varsim.values.distribution import (
     Weibull,
 )
 from varsim.values.measured_times import MeasuredTimes
-from varsim.values.schema import Model
+from varsim.values.schema import Model, RefusalError
 from varsim.values.table import Models
 
 __all__ = [
@@ -49,12 +49,11 @@ __all__ = [
 ]
 
 
-def check_alone(law: "Distribution") -> "Distribution":
-    """Raise ValueError where a law of several workers stands where there are none."""
+def check_alone(law: "Distribution", *, key: str = "") -> "Distribution":
+    """Raise RefusalError for a law of several workers at a `key` where there are none."""
     if isinstance(law, Correlated):
-        raise ValueError(
-            "kind correlated has no use here: it is a distribution of workers' compute times"
-        )
+        message = "kind correlated has no use here: it is a distribution of workers' compute times"
+        raise RefusalError(message, *filter(None, [key]), "kind")
     return law
 
 
@@ -295,10 +294,11 @@ DISTRIBUTIONS: Final[dict[str, type[Distribution]]] = {
 }
 
 
-def check_no_batch(distribution: Distribution) -> None:
-    """Raise ValueError where a distribution needs a batch and there is none."""
+def check_no_batch(distribution: Distribution, key: str) -> None:
+    """Raise RefusalError where a distribution at a `key` needs a batch and there is none."""
     if distribution.needs_batch:
-        raise ValueError("kind batch_curve has no use here: there are no batches")
+        message = "kind batch_curve has no use here: there are no batches"
+        raise RefusalError(message, key, "kind")
 
 
 LAWS: Final = Models("distributions", "law", DISTRIBUTIONS, __name__, Distribution)

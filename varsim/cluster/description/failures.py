@@ -303,7 +303,7 @@ class FailureSource(Grown):
 
 def check_no_batches(name: str, law: Distribution | None) -> None:
     """Raise ValueError where a law of times of hosts depends on what is computed on them."""
-    if law is not None and check_alone(law).needs_batch:
+    if law is not None and check_alone(law, key=name).needs_batch:
         raise ValueError(f"{name}: a distribution that depends on the batch cannot describe hosts")
 
 

@@ -218,7 +218,7 @@ class ServerUpdate(Model):
         if self.time is None and self.rate is None:
             yield "say how long an update takes: time, rate or both"
         if self.time is not None:
-            check_no_batch(check_alone(self.time))
+            check_no_batch(check_alone(self.time, key="time"), "time")
 
     @property
     def is_random(self) -> bool:
