@@ -9,14 +9,21 @@ partner in a round: were alpha a latency, who has none would go on before the ro
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from simpy.events import Event
 
 import varsim
-from validation.finding import NotRunError, Verdict
 from validation.points import laws
 from validation.points.estimate import Measured, exactly
+from validation.points.parameters import (
+    Count,
+    NotNegative,
+    Positive,
+    for_powers_of_two,
+    of_minutes,
+    only_if,
+)
 from validation.points.scenario import (
     NANOSECONDS,
     Part,
@@ -147,16 +154,25 @@ def _note(done: list[int], rank: int, now: Callable[[], int], _: Event) -> None:
 
 
 _COMPUTING: Final = 10**9  # ns
+_NO_SIZE: Final = "without beta sizes do not count"
 _NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time
 
 
-def all_reduce(kind: str) -> Callable[[int, float, float, float, float], Measured]:
-    """Families of all-reduces: the time that `on_write` spends on it in one step."""
+def all_reduce(
+    kind: str, formula: str = ""
+) -> Callable[[int, float, float, float, float], Measured]:
+    """Families of all-reduces: the time that `on_write` spends on it in one step.
 
-    def measure(p: int, n: float, alpha: float, beta: float, gamma: float) -> Measured:
+    `formula`: one that is for powers of two.
+    """
+
+    def measure(
+        p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
+    ) -> Measured:
+        if formula:
+            for_powers_of_two(p, formula)
         if kind == "binomial_tree" and p & (p - 1):
-            if gamma:
-                raise NotRunError(Verdict.NOT_RUN, _EARLIER)
+            only_if(not gamma, _EARLIER)
             return exactly(_alone(trees.binomial_tree(p), n, alpha, beta))
         slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
         reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
@@ -199,32 +215,43 @@ def sent(size: float) -> Part:
     return {"problem": {"kind": "timing", "size": float(size)}}
 
 
-def reduce_scatter(p: int, n: float, alpha: float, beta: float, gamma: float) -> Measured:
+def reduce_scatter(
+    p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
+) -> Measured:
     """coll-ring-reducescatter."""
     return exactly(_alone(ring.reduce_scatter(p), n, alpha, beta, gamma))
 
 
-def binomial_broadcast(p: int, n: float, alpha: float, beta: float) -> Measured:
+def binomial_broadcast(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-binomial-bcast."""
     return exactly(_alone(_broadcast_tree(p), n, alpha, beta))
 
 
-def scatter_all_gather(p: int, n: float, alpha: float, beta: float) -> Measured:
+def scatter_all_gather(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-vandegeijn-bcast."""
+    rounds = "(for any p, the simulation has ceil(log2 p) + p - 1)"
+    for_powers_of_two(p, f"log2 p + p - 1 rounds {rounds}")
     return exactly(_alone(_scatter_and_gather(p), n, alpha, beta))
 
 
-def chain(p: int, n: float, m: int, alpha: float, beta: float) -> Measured:
+def chain(p: Count, n: Positive, m: Count, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-chain-bcast."""
+    only_if(p > 1, "one rank alone has nobody to send to")
+    of_minutes(p * m)
     return exactly(_alone(_chain_of(p, m), n, alpha, beta))
 
 
-def best_chain(p: int, n: float, alpha: float, beta: float) -> Measured:
+def best_chain(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-chain-bcast-opt: the least of what m segments take, m real.
 
     m is whole in a simulation. Three of them around the smallest simulated time give it: with m
     segments it is c + d m + e / m, whatever c, d and e.
     """
+    only_if(p > 2, "with p = 2 every further segment costs alpha: one is best, and no m* minimises")
+    why = "without alpha every further segment gains: there is no m* that minimises"
+    only_if(alpha > 0, why)
+    only_if(beta > 0, _NO_SIZE)
+    of_minutes(8 * p * math.sqrt((p - 2) * n * beta / alpha))
     times: dict[int, float] = {}
 
     def of(segments: int) -> float:
@@ -248,13 +275,18 @@ def _least(*points: tuple[int, float]) -> float:
     return float(c + 2 * math.sqrt(d * e))
 
 
-def all_to_all(p: int, n: float, alpha: float, beta: float) -> Measured:
+def all_to_all(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-alltoall."""
     return exactly(_alone(pairwise(p), n, alpha, beta))
 
 
-def crossover(p: int, alpha: float, beta: float) -> Measured:
+def crossover(p: Count, alpha: NotNegative, beta: NotNegative) -> Measured:
     """coll-crossover: where the simulated times of the two meet; both are lines in the size."""
+    for_powers_of_two(p, "log2 p alpha / (beta (log2 p - 2(p-1)/p))")
+    why = "with p = 2 both send n bytes, and the doubling has one latency less at any n"
+    only_if(p > 2, why)
+    only_if(alpha > 0, "without alpha they meet at 0 bytes")
+    only_if(beta > 0, _NO_SIZE)
     small, large = alpha / beta, 1024 * alpha / beta
 
     def gap(size: float) -> float:
@@ -266,14 +298,26 @@ def crossover(p: int, alpha: float, beta: float) -> Measured:
 
 
 def two_levels(
-    k: int, g: int, n: float, alpha1: float, beta1: float, alpha2: float, beta2: float
+    k: Count,
+    g: Count,
+    n: Positive,
+    alpha1: NotNegative,
+    beta1: NotNegative,
+    alpha2: NotNegative,
+    beta2: NotNegative,
 ) -> Measured:
     """coll-hier-allreduce: every rank of a node has a network card of its own."""
     return _in_nodes("hierarchical", g, k, g, n, alpha1, beta1, alpha2, beta2)
 
 
 def leaders(
-    k: int, g: int, n: float, alpha1: float, beta1: float, alpha2: float, beta2: float
+    k: Count,
+    g: Count,
+    n: Positive,
+    alpha1: NotNegative,
+    beta1: NotNegative,
+    alpha2: NotNegative,
+    beta2: NotNegative,
 ) -> Measured:
     """coll-hier-leader-allreduce: one network card per node, which its leader uses."""
     if g & (g - 1) == 0:
@@ -332,7 +376,9 @@ def _nodes(
     return {**kind, **slow_star(alpha2, beta2, slower)}
 
 
-def weak_scaling(tc: float, p: int, n: float, alpha: float, beta: float) -> Measured:
+def weak_scaling(
+    tc: Positive, p: Count, n: Positive, alpha: NotNegative, beta: NotNegative
+) -> Measured:
     """weak-scaling-eff: computing as a share of all time, of three steps in slow motion."""
     slower = slow_motion(3 * (tc + _at_most(p, n, alpha, beta)))
     described = scenario(
@@ -348,15 +394,15 @@ def weak_scaling(tc: float, p: int, n: float, alpha: float, beta: float) -> Meas
     return exactly(float((computing[:, 3] - computing[:, 2]).sum()) / (p * trace.end))
 
 
-def volume(kind: str, p: int, n: float, H: int = 1) -> Measured:  # noqa: N803
+def volume(
+    kind: Literal["ring", "ps", "ring-local"], p: Count, n: Positive, H: Count = 1
+) -> Measured:
     """vol-bytes: what the links of workers carried up, per step and worker."""
     strategies: dict[str, Part] = {
         "ring": {"kind": "on_write"},
         "ps": {"kind": "sync_replicas", "replicas_to_aggregate": p, "initial_tokens": 0},
         "ring-local": {"kind": "on_read", "read_every": H, "write_back": True},
     }
-    if kind not in strategies:
-        raise ValueError(f"kind {kind!r} is none of {', '.join(strategies)}")
 
     def carried(steps: int) -> float:
         described = scenario(

@@ -11,6 +11,16 @@ from validation.finding import NotRunError, Verdict
 from validation.points import laws
 from validation.points.estimate import Measured, columns, exactly, mean, times, until_sure
 from validation.points.order_statistics import barrier, step_time
+from validation.points.parameters import (
+    Count,
+    NotNegative,
+    Number,
+    OfN,
+    Positive,
+    Whole,
+    of_minutes,
+    only_if,
+)
 from validation.points.scenario import Part, column, ran, scenario
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
@@ -28,14 +38,19 @@ _MOST_RUNS: Final = 20
 _SURE: Final = 4.0  # standard errors
 
 
-def second_moment(x0: float, eta: float, lam: float, sigma2: float, n: int, t: int) -> Measured:
+def second_moment(
+    x0: Number, eta: Positive, lam: Positive, sigma2: NotNegative, n: Count, t: Whole
+) -> Measured:
     """quad-sgd-moment: from the loss after t steps, which is half the sum of squares."""
+    of_minutes(100 * t * n)
     described = _bowl({"kind": "on_write"}, n, eta, lam, sigma2, x0, max(t, 1))
     return until_sure(lambda r: [_moment(ran(described, r), t)], columns(""))
 
 
-def stationary_moment(eta: float, lam: float, sigma2: float, n: int) -> Measured:
+def stationary_moment(eta: Positive, lam: Positive, sigma2: NotNegative, n: Count) -> Measured:
     """quad-sgd-floor: the mean over steps after a start-up in which what x was has died out."""
+    why = "eta lam is not below 2: descent diverges, and there is no stationary moment"
+    only_if(eta * lam < 2, why)
     factor = abs(1 - eta * lam)
     start = math.ceil(12 / -math.log(factor)) if factor else 1
     described = _bowl({"kind": "on_write"}, n, eta, lam, sigma2, 0.0, start + 60)
@@ -48,7 +63,7 @@ def stationary_moment(eta: float, lam: float, sigma2: float, n: int) -> Measured
     return until_sure(replication, columns(""))
 
 
-def local_spread(n: int, h: int, eta: float, lam: float, sigma2: float) -> Measured:
+def local_spread(n: Count, h: Count, eta: Positive, lam: Positive, sigma2: NotNegative) -> Measured:
     """local-quad-spread: what the loss of one copy has more than that of the mean of all.
 
     E (x_i - mean)^2 = E x_i^2 - E mean^2, as all copies are alike; both are read from outside
@@ -69,15 +84,15 @@ def local_spread(n: int, h: int, eta: float, lam: float, sigma2: float) -> Measu
 
 
 def time_to_target(
-    n: int,
-    k: int,
-    mu: float,
-    shift: float,
-    x0: float,
-    eta: float,
-    lam: float,
-    sigma2: float,
-    eps: float,
+    n: Count,
+    k: OfN,
+    mu: Positive,
+    shift: NotNegative,
+    x0: Number,
+    eta: Positive,
+    lam: Positive,
+    sigma2: NotNegative,
+    eps: Positive,
 ) -> Measured:
     """quad-time-to-target: the first step whose mean square is below eps, and the time until then.
 
@@ -196,12 +211,14 @@ def _asynchronous(workers: int, law: Part, rate: float, updates: int, bowl: Part
     return scenario({"kind": "none"}, workers, law, {"global_steps": updates}, workload=workload)
 
 
-def stability(tau: int) -> Measured:
+def stability(tau: Whole) -> Measured:
     """delay-stability: the step at which the simulated error neither grows nor shrinks.
 
     Found by secants from steps at which it grows.
     """
     from scipy.optimize import newton
+
+    of_minutes(100 * (tau + 1) ** 2)
 
     def growth(rate: float) -> float:
         return math.log(factor_of(tau, rate))
@@ -210,8 +227,9 @@ def stability(tau: int) -> Measured:
     return exactly(float(newton(growth, first, x1=second, tol=1e-13)))
 
 
-def decay(tau: int, a: float) -> Measured:
+def decay(tau: Whole, a: Positive) -> Measured:
     """delay-rate."""
+    of_minutes(4 * (tau + 1) ** 2)
     return exactly(factor_of(tau, a))
 
 
@@ -233,11 +251,13 @@ def factor_of(tau: int, rate: float) -> float:
     return float(np.abs(np.roots([1.0, *(-weights[::-1])])).max(initial=0.0))
 
 
-def noise_floor(tau: int, a: float, v: float) -> Measured:
+def noise_floor(tau: Whole, a: Positive, v: Positive) -> Measured:
     """delay-noise-floor: mean square of many coordinates over updates, after the start-up.
 
     The noise of a gradient has variance v / a^2.
     """
+    why = "so large a step diverges with this delay: there is no stationary variance"
+    only_if(a < 2 * math.sin(math.pi / (4 * tau + 2)), why)
     factor = factor_of(tau, a)
     start = max(round(20 * (tau + 1) + 12 / a), math.ceil(-_DECAYS / math.log(factor or 0.1)))
     described = _asynchronous(
@@ -260,8 +280,10 @@ def noise_floor(tau: int, a: float, v: float) -> Measured:
     return until_sure(replication, columns(""))
 
 
-def mean_iterate(N: int, a: float, x0: float, t: int) -> Measured:  # noqa: N803
+def mean_iterate(N: Count, a: Positive, x0: Number, t: Whole) -> Measured:
     """async-quad-mean: the half-width is to be small compared with x0; the mean may be near 0."""
+    only_if(x0 != 0, "x0 is 0, where nothing moves")
+    of_minutes(10 * t)
     distance = abs(x0)
     described = one_dimension(N, laws.exponential(1.0), a, max(t, 1), distance)
 

@@ -57,8 +57,12 @@ FAMILIES: Final[dict[str, Measure]] = {
     "sync-serial-ps-det": servers.synchronous_constant,
     "coll-ring-allreduce": collectives.all_reduce("ring"),
     "coll-ring-reducescatter": collectives.reduce_scatter,
-    "coll-recdoubling-allreduce": collectives.all_reduce("recursive_doubling"),
-    "coll-rabenseifner-allreduce": collectives.all_reduce("halving_doubling"),
+    "coll-recdoubling-allreduce": collectives.all_reduce(
+        "recursive_doubling", "log2 p (alpha + n beta + n gamma)"
+    ),
+    "coll-rabenseifner-allreduce": collectives.all_reduce(
+        "halving_doubling", "2 log2 p alpha + 2 (p-1)/p n beta"
+    ),
     "coll-binomial-bcast": collectives.binomial_broadcast,
     "coll-tree-allreduce": collectives.all_reduce("binomial_tree"),
     "coll-vandegeijn-bcast": collectives.scatter_all_gather,

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from validation.finding import Finding, NotRunError, Verdict, matches
 from validation.points.estimate import WIDEST, Estimate, Measured
 from validation.points.families import FAMILIES, NOT_RUN, UNKNOWN
+from validation.points.parameters import long_enough
 from validation.points.point import Point
-from validation.points.ranges import outside
 from validation.points.scenario import SEED, seed_of
 from varsim.cluster.workers.job import DeadlockError, TooLongError
 from varsim.study.simulation import mapped
@@ -91,10 +91,9 @@ def told(wanted: Sequence[Point], known: Sequence[Point], ran: Sequence[Ran]) ->
 
 def run_point(point: Point) -> Ran:
     """Simulate one point, if its formula holds for it."""
-    if why := outside(point.family, point.parameters):
-        return Ran({}, Verdict.NOT_RUN, why)
     SEED.set(seed_of(point.id))
     try:
+        long_enough(point.parameters)
         measured = FAMILIES[point.family](**point.parameters)
     except NotRunError as error:
         return Ran({}, error.verdict, error.why)

@@ -18,6 +18,7 @@ from validation.points.estimate import (
     times,
     until_sure,
 )
+from validation.points.parameters import Count, NotNegative, Positive, Whole
 from validation.points.scenario import Part, ran, scenario
 from varsim.cluster.description.recovery import LONGEST
 from varsim.cluster.record.trace import Attempt
@@ -36,12 +37,12 @@ _SHARES: Final = ("productive", "write", "lost", "down")
 
 
 def blocking(
-    step_s: float,
-    interval_s: float,
-    write_s: float,
-    mtbf_s: float,
-    detect_s: float,
-    restart_s: float,
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
     failures: str,
 ) -> Measured:
     """checkpoint_any_time, checkpoint_not_while_down, checkpoint_compute_only."""
@@ -50,14 +51,14 @@ def blocking(
 
 
 def nodes(
-    step_s: float,
-    interval_s: float,
-    write_s: float,
-    mtbf_s: float,
-    detect_s: float,
-    restart_s: float,
-    nodes: int,
-    node_mtbf_s: float,
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    nodes: Count,
+    node_mtbf_s: Positive,
     failures: str,
 ) -> Measured:
     """checkpoint_nodes."""
@@ -70,14 +71,14 @@ def nodes(
 
 
 def asynchronous(
-    step_s: float,
-    interval_s: float,
-    write_s: float,
-    snapshot_s: float,
-    slowdown: float,
-    mtbf_s: float,
-    detect_s: float,
-    restart_s: float,
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    snapshot_s: NotNegative,
+    slowdown: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
     failures: str,
 ) -> Measured:
     """checkpoint_async."""
@@ -91,19 +92,23 @@ def asynchronous(
     return _goodput(_life(step_s, mtbf_s, detect_s, failures, saved, {"restart": restart_s}))
 
 
-def segment(W: float, C: float, R: float, lam: float) -> Measured:  # noqa: N803
+def segment(W: Positive, C: Positive, R: Positive, lam: Positive) -> Measured:
     """ckpt-segment: from one checkpoint to the next."""
     share = blocking(W / 100, W, C, 1 / lam, 0.0, R, "any_time")[""]
     return {"": times(W, inverse(share))}
 
 
-def optimum(C: float, lam: float) -> Measured:  # noqa: N803
+def optimum(C: Positive, lam: Positive) -> Measured:
     """ckpt-optimum."""
     return optimal_interval(C, 1 / lam, 0.0, 0.0, "any_time")
 
 
 def optimal_interval(
-    write_s: float, mtbf_s: float, detect_s: float, restart_s: float, failures: str
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    failures: str,
 ) -> Measured:
     """optimal_interval."""
     saved = {"every": "optimal", "write": write_s}
@@ -115,12 +120,12 @@ def optimal_interval(
 
 
 def first_order(
-    step_s: float,
-    interval_s: float,
-    write_s: float,
-    mtbf_s: float,
-    detect_s: float,
-    restart_s: float,
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
     failures: str,
 ) -> Measured:
     """first_order: formulas for small losses, beside the life that they leave something out of."""
@@ -134,13 +139,13 @@ def first_order(
 
 
 def no_spare(
-    step_s: float,
-    interval_s: float,
-    write_s: float,
-    mtbf_s: float,
-    detect_s: float,
-    restart_s: float,
-    repair_s: float,
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    repair_s: Positive,
     failures: str,
 ) -> Measured:
     """spares_none."""
@@ -151,7 +156,7 @@ def no_spare(
     return _goodput(waits) | {"goodput_always_spare": _goodput(never)[""]}
 
 
-def pool(nodes: int, node_mtbf_s: float, repair_mean_s: float, spares: int) -> Measured:
+def pool(nodes: Count, node_mtbf_s: Positive, repair_mean_s: Positive, spares: Whole) -> Measured:
     """spares_pool."""
     described = _life(
         1.0,

@@ -7,7 +7,7 @@ them.
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,18 @@ from validation.points.estimate import (
     times as times_of,
 )
 from validation.points.laws import LawOf
+from validation.points.parameters import (
+    Count,
+    Law,
+    NotNegative,
+    Number,
+    OfN,
+    OfP,
+    Positive,
+    Positives,
+    only_if,
+    together,
+)
 from validation.points.scenario import (
     NANOSECONDS,
     Part,
@@ -42,6 +54,12 @@ _WORK: Final = 4_000
 _LONG: Final = 30_000
 _MOST: Final = 16_000_000
 FLAT: Final = "among the numbers whose rates a paired 99 % interval does not tell from the best"
+
+
+_ABOVE_A: Final = together(
+    lambda b, given: given["a"] < b, "parameters.a must be below parameters.b"
+)
+_SHARE: Final = together(lambda p, _: p <= 1, "parameters.p must be a probability, at most 1")
 
 
 def barrier(n: int, k: int) -> Part:
@@ -72,52 +90,70 @@ def _steps(n: int) -> int:
     return max(_WORK // n, min(BLOCK, _LONG // n), 10)
 
 
-def exponential(n: int, k: int, mu: float) -> Measured:
+def exponential(n: Count, k: OfN, mu: Positive) -> Measured:
     """os-exp."""
     return {"": step_time(n, k, laws.exponential(1 / mu))}
 
 
-def shifted_exponential(n: int, k: int, delta: float, mu: float) -> Measured:
+def shifted_exponential(n: Count, k: OfN, delta: NotNegative, mu: Positive) -> Measured:
     """os-shiftexp."""
     return {"": step_time(n, k, laws.shifted(delta, mu))}
 
 
-def pareto(n: int, k: int, xm: float, alpha: float) -> Measured:
-    """os-pareto."""
+def pareto(n: Count, k: OfN, xm: Positive, alpha: NotNegative) -> Measured:
+    """os-pareto. Moments below `tail` of the k-th of n times are finite, the others are not."""
+    tail = alpha * (n - k + 1)
+    only_if(tail > 1, "alpha is not above 1/(n-k+1): the mean is infinite")
+    only_if(alpha > 1, "alpha is not above 1: varsim has no law of step times without a mean")
+    only_if(
+        tail > 2,
+        "alpha is not above 2/(n-k+1): the variance is infinite, so that no number of runs has a "
+        "99 % interval",
+    )
     return {"": step_time(n, k, {"kind": "pareto", "minimum": xm, "alpha": alpha})}
 
 
-def weibull(n: int, k: int, scale: float, shape: float) -> Measured:
+def weibull(n: Count, k: OfN, scale: Positive, shape: Positive) -> Measured:
     """os-weibull."""
     return {"": step_time(n, k, laws.weibull(scale, shape))}
 
 
-def uniform(n: int, k: int, a: float, b: float) -> Measured:
+def uniform(n: Count, k: OfN, a: NotNegative, b: Annotated[Positive, _ABOVE_A]) -> Measured:
     """os-uniform."""
     return {"": step_time(n, k, {"kind": "uniform", "low": a, "high": b})}
 
 
-def gumbel(n: int, k: int, loc: float, scale: float) -> Measured:
+def gumbel(n: Count, k: OfN, loc: Number, scale: Positive) -> Measured:
     """os-gumbel-max."""
+    only_if(k == n, "the formula is that of the maximum, k = n")
+    why = "loc is below 4 scale: some times would be below 0, which no step takes"
+    only_if(loc >= 4 * scale, why)
     return {"": step_time(n, k, {"kind": "gumbel", "location": loc, "scale": scale})}
 
 
-def normal(n: int, k: int, mean: float, sd: float) -> Measured:
+def normal(n: Count, k: OfN, mean: Positive, sd: Positive) -> Measured:
     """os-normal; 0 is so far below the mean that the cut there changes nothing."""
+    below_0 = n * 0.5 * math.erfc(mean / sd / math.sqrt(2))  # of n times, on average
+    why = "mean is so few sd above 0 that some times would be below 0, which no step takes"
+    only_if(below_0 < 1e-3, why)
     return {"": step_time(n, k, {"kind": "normal", "mean": mean, "std": sd})}
 
 
-def lognormal(n: int, k: int, median: float, sigma: float) -> Measured:
+def lognormal(n: Count, k: OfN, median: Positive, sigma: Positive) -> Measured:
     """os-lognormal."""
     return {"": step_time(n, k, laws.lognormal(median, sigma))}
 
 
-def two_point(n: int, k: int, base: float, slow: float, p: float) -> Measured:
+def two_point(
+    n: Count, k: OfN, base: Positive, slow: Positive, p: Annotated[NotNegative, _SHARE]
+) -> Measured:
     """os-twopoint."""
+    why = "slow is below 1: the k-th of n is a slow one if n-k+1 are fast then, not slow"
+    only_if(slow >= 1, why)
     return {"": step_time(n, k, laws.two_point(base, slow, p))}
 
 
-def variance(n: int, k: int, mu: float) -> Measured:
+def variance(n: Count, k: OfN, mu: Positive) -> Measured:
     """os-exp-var: the mean square distance of steps from their mean, as that is estimated.
 
     Both are less what the lateness of single computing times explains.
@@ -137,7 +173,7 @@ def variance(n: int, k: int, mu: float) -> Measured:
     return until_sure(replication, reduced, _MOST // (n * steps))
 
 
-def unequal_workers(rates: list[float]) -> Measured:
+def unequal_workers(rates: Positives) -> Measured:
     """os-hetero-exp-max: workers are slowed down by factors of one law."""
     return {"": step_time(len(rates), len(rates), laws.exponential(1.0), rates)}
 
@@ -160,7 +196,7 @@ def _ratio(rows: Sequence[_Waited]) -> Measured:
     return {"": refined_ratio([row.above for row in rows], [row.below for row in rows])}
 
 
-def idle_share(n: int, delta: float, mu: float) -> Measured:
+def idle_share(n: Count, delta: NotNegative, mu: Positive) -> Measured:
     """sync-idle-fraction: time at the barrier over all time, from the spans of the workers."""
     steps = _steps(n)
     law = laws.shifted(delta, mu)
@@ -182,7 +218,7 @@ def _at_the_barrier(trace: Trace) -> NDArray[np.float64]:
     return np.bincount(spans["iteration"], taken, trace.global_step) / NANOSECONDS
 
 
-def best_number(n: int, delta: float, mu: float) -> Measured:
+def best_number(n: Count, delta: NotNegative, mu: Positive) -> Measured:
     """best-k-shiftexp: where the rate of used gradients is highest, and what it is there.
 
     The optimum is flat. Where it lies is seen in steps of a full barrier, whose arrivals tell the
@@ -219,7 +255,7 @@ def _surely_lower(times: NDArray[np.float64], index: int, best: int) -> bool:
     return paired.value > paired.half_width
 
 
-def speed_up(P: int) -> Measured:  # noqa: N803  (named as in the family)
+def speed_up(P: Count) -> Measured:
     """rt-speedup-async-sync: gradients per second of `none` over those of `on_write`."""
     law = laws.exponential(1.0)
     steps = _steps(P)
@@ -236,7 +272,7 @@ def speed_up(P: int) -> Measured:  # noqa: N803  (named as in the family)
     return until_sure(replication, _ratio)
 
 
-def first_k(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+def first_k(P: Count, K: OfP, law: Law, mean: Positive) -> Measured:
     """rt-ksync."""
     return {"": step_time(P, K, laws.named(law, mean))}
 
@@ -253,10 +289,11 @@ COMPUTED: Final = "completion rate"
 _MICRO_BATCHES: Final = 4_000  # micro-batches of a replication
 
 
-def drop_compute(P: int, M: int, mu: float, threshold: float, check: str) -> Measured:  # noqa: N803
+def drop_compute(
+    P: Count, M: Count, mu: Positive, threshold: Positive, check: Literal["between"]
+) -> Measured:
     """drop-compute."""
     steps = max(_MICRO_BATCHES // (P * M), 10)
-    assert check == "between", "the only way that there is"
     drop = {"threshold": threshold}
     described = scenario(
         {"kind": "on_write", "micro_batches": M, "drop_compute": drop},

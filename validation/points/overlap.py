@@ -4,7 +4,7 @@ The exchange of a layer takes as long as a gradient of so many bytes between two
 two sends all of it once). In slow motion, in which sizes are many bytes and rounding is nothing.
 """
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,15 @@ from numpy.typing import NDArray
 from validation.points import laws
 from validation.points.collectives import sent
 from validation.points.estimate import Estimate, Measured, columns, exactly, until_sure
+from validation.points.parameters import (
+    Count,
+    NotNegative,
+    NotNegatives,
+    Positive,
+    of_minutes,
+    only_if,
+    together,
+)
 from validation.points.scenario import (
     IDEAL,
     NANOSECONDS,
@@ -30,7 +39,20 @@ _LEAST_STEPS: Final = 4.5  # of a slow worker
 _LINK: Final = {"bandwidth": _RATE, "latency": 0.0, "sharing": "fair"}
 
 
-def wait_free(tf: float, tb: list[float], tc: list[float]) -> Measured:
+_EACH_LAYER: Final = together(
+    lambda tc, given: len(given["tb"]) == len(tc),
+    "parameters.tb and parameters.tc must have a number for each layer",
+)
+_SOME: Final = together(lambda tb, _: sum(tb) > 0, "parameters.tb must not all be 0")
+_BACKUP: Final = together(
+    lambda n, given: given["mode"] != "backup1" or n > 1,
+    "parameters.n must be above 1: one worker has no backup",
+)
+
+
+def wait_free(
+    tf: NotNegative, tb: Annotated[NotNegatives, _SOME], tc: Annotated[NotNegatives, _EACH_LAYER]
+) -> Measured:
     """overlap-wfbp: the second iteration of `on_write` with a bucket per layer.
 
     What takes no time to be exchanged is one byte, which is nothing here.
@@ -61,12 +83,12 @@ def wait_free(tf: float, tb: list[float], tc: list[float]) -> Measured:
     return exactly(int(steps[1] - steps[0]) / NANOSECONDS / slower)
 
 
-def uniform_layers(tf: float, L: int, b: float, c: float) -> Measured:  # noqa: N803
+def uniform_layers(tf: NotNegative, L: Count, b: Positive, c: NotNegative) -> Measured:
     """overlap-uniform."""
     return wait_free(tf, [b] * L, [c] * L)
 
 
-def ddp_buckets(model: str, bucket_cap_mb: float, first_bucket_mb: float) -> Measured:
+def ddp_buckets(model: str, bucket_cap_mb: Positive, first_bucket_mb: Positive) -> Measured:
     """ddp-buckets: as `on_write` cuts the gradients of a model."""
     workload = Workload.model_validate({"problem": {"kind": "timing"}, "model": model})
     cut = ready_buckets(workload, Bucketing("ddp", bucket_cap_mb * 2**20, first_bucket_mb * 2**20))
@@ -83,14 +105,14 @@ BUCKETS: Final = (
 )
 
 
-def local_steps(n: int, H: int, mu: float) -> Measured:  # noqa: N803
+def local_steps(n: Count, H: Count, mu: Positive) -> Measured:
     """local-erlang: `on_read` with `write_back`, every H steps; time per local step."""
     rounds = max(6_000 // (n * H), 5)
     described = _averaging(H, n, laws.exponential(1 / mu), rounds * H, IDEAL)
     return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / (rounds * H)], columns(""))
 
 
-def averaging_less(tc: float, tm: float, H: int) -> Measured:  # noqa: N803
+def averaging_less(tc: Positive, tm: NotNegative, H: Count) -> Measured:
     """local-comm-saving: the time per step with an average after every step, over that of H."""
     slower = slow_motion((4 * H + 1) * (tc + tm))
     compute, average = tc * slower, tm * slower
@@ -110,7 +132,12 @@ def _averaging(every: int, workers: int, law: Part, steps: int, network: Part, *
     return scenario(strategy, workers, law, {"global_steps": steps}, network=network, **more)
 
 
-def one_slow_worker(mode: str, n: int, T: float, f: float) -> Measured:  # noqa: N803
+def one_slow_worker(
+    mode: Literal["sync", "async", "backup1"],
+    n: Annotated[Count, _BACKUP],
+    T: Positive,
+    f: Positive,
+) -> Measured:
     """slow-worker: used gradients per second.
 
     From update to update where all workers make them together; else each worker's own, in sum.
@@ -120,8 +147,9 @@ def one_slow_worker(mode: str, n: int, T: float, f: float) -> Measured:  # noqa:
         "async": {"kind": "none"},
         "backup1": {"kind": "backup_workers", "replicas_to_aggregate": n - 1},
     }
-    if mode not in strategies:
-        raise ValueError(f"mode {mode!r} is none of {', '.join(strategies)}")
+    why = "with f below 1 all wait for the others, not for this worker: the formula is another"
+    only_if(mode == "async" or f >= 1, why)
+    of_minutes(n * max(f, 1.0))
     longest = _LEAST_STEPS * T * max(f, 1.0)
     slower = slow_motion(longest)
     described = scenario(

@@ -1,14 +1,13 @@
 """Test points of closed forms, as files hold them: read and checked."""
 
-import inspect
 import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple
 
-from validation.points.families import FAMILIES, Measure
-from validation.points.ranges import senseless
+from validation.points.families import FAMILIES
+from validation.points.parameters import WrongParametersError, checked
 
 _TEXTS: Final = ("id", "family", "quantity", "unit", "tolerance_kind", "citation")
 _KINDS: Final = ("sim", "det", "num", "asy")
@@ -95,42 +94,11 @@ def _problems(entry: Any) -> Iterator[str]:
     parameters = entry.get("parameters")
     if not isinstance(parameters, dict):
         yield "parameters must be an object"
-    elif entry.get("family") in FAMILIES:
-        wrong = list(_wrong_parameters(FAMILIES[entry["family"]], parameters))
-        yield from wrong or senseless(entry["family"], parameters)
-
-
-def _wrong_parameters(measure: Measure, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """What does not fit what the family's function takes."""
-    hints = get_type_hints(measure)
-    known = inspect.signature(measure).parameters
-    for name in parameters:
-        if name not in known:
-            yield f"parameters.{name}: the family has no such parameter"
-    for name, parameter in known.items():
-        if name not in parameters:
-            if parameter.default is inspect.Parameter.empty:
-                yield f"parameters.{name} is missing"
-        elif not _fits(parameters[name], hints[name]):
-            yield f"parameters.{name} must be {_WORDS[hints[name]]}"
-
-
-_WORDS: Final[dict[Any, str]] = {
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    list[float]: "a list of numbers",
-}
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    if wanted is int:
-        return _is_number(value) and float(value).is_integer() and value >= 0
-    if wanted is float:
-        return _is_number(value)
-    if wanted is str:
-        return isinstance(value, str)
-    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
+    elif measure := FAMILIES.get(str(entry.get("family"))):
+        try:
+            checked(measure, parameters)
+        except WrongParametersError as error:
+            yield from str(error).splitlines()
 
 
 def _is_number(value: Any) -> bool:
@@ -143,12 +111,9 @@ def _point(entry: Mapping[str, Any]) -> Point:
         main = dict(zip(_names(entry["quantity"]), map(float, expected), strict=True))
     else:
         main = {"": float(expected)}
-    measure = FAMILIES.get(entry["family"])
-    hints = {} if measure is None else get_type_hints(measure)
-    parameters = {
-        name: int(value) if hints.get(name) is int else value
-        for name, value in entry["parameters"].items()
-    }
+    measure, parameters = FAMILIES.get(entry["family"]), entry["parameters"]
+    if measure is not None:
+        parameters = checked(measure, parameters)
     return Point(
         entry["id"],
         entry["family"],

@@ -17,6 +17,7 @@ from validation.points.estimate import (
     until_sure,
 )
 from validation.points.laws import LawOf
+from validation.points.parameters import Count, Positive, Whole
 from validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
 from validation.points.staleness import interval, long_enough, staleness, started
 from varsim.cluster.record.trace import Trace
@@ -34,29 +35,29 @@ _UPDATES: Final = 2_500  # of a replication, or more with many workers
 _MANY: Final = 1_000  # workers that keep a server busy
 
 
-def markov(N: int, Z: float, S: float) -> Measured:  # noqa: N803  (named as in the family)
+def markov(N: Count, Z: Positive, S: Positive) -> Measured:
     """ps-mm1n, with utilisation, mean response and mean number at the server."""
     return _served(N, laws.exponential(Z), laws.exponential(S), S)
 
 
-def constant_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+def constant_service(N: Count, Z: Positive, S: Positive) -> Measured:
     """ps-md1n."""
     measured = _served(N, laws.exponential(Z), laws.constant(S), S)
     return {name: measured[name] for name in ("", "utilisation", "mean_response")}
 
 
-def gamma_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+def gamma_service(N: Count, Z: Positive, S: Positive) -> Measured:
     """ps-mg1n-gamma4."""
     law = {"kind": "gamma", "mean": S, "shape": 4.0}
     return {"": _served(N, laws.exponential(Z), law, S)[""]}
 
 
-def several_servers(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+def several_servers(N: Count, c: Count, Z: Positive, S: Positive) -> Measured:
     """ps-mmcn: as many threads of one server."""
     return {"": _served(N, laws.exponential(Z), laws.exponential(S), S, threads=c)[""]}
 
 
-def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+def constant_times(N: Count, Z: Positive, S: Positive) -> Measured:
     """ps-det, and how many workers keep the server just busy: its rate over that of one alone."""
     measured = exactly(_constant_rate(N, Z, S))
     if 0 < Z <= _MANY * S:
@@ -65,7 +66,7 @@ def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
     return measured
 
 
-def _constant_rate(workers: int, Z: float, S: float) -> float:  # noqa: N803
+def _constant_rate(workers: int, Z: float, S: float) -> float:
     """Updates per second in ten rounds of all workers, after ten others, in slow motion."""
     slower = slow_motion(21 * (Z + workers * S))
     law, service = laws.constant(Z * slower), laws.constant(S * slower)
@@ -74,19 +75,19 @@ def _constant_rate(workers: int, Z: float, S: float) -> float:  # noqa: N803
     return 10 * workers / ((last - first) / NANOSECONDS / slower)
 
 
-def saturated_staleness(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+def saturated_staleness(N: Count, Z: Positive, S: Positive) -> Measured:
     """ps-stale-saturated."""
     updates = long_enough(N, _UPDATES)
     described = _scenario(N, laws.exponential(Z), laws.exponential(S), 1, updates)
     return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
 
 
-def synchronous(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+def synchronous(N: Count, Z: Positive, S: Positive) -> Measured:
     """sync-serial-ps: `backup_workers` that waits for all; its step ends when all are served."""
     return {"": _step(N, laws.exponential(Z), laws.exponential(S), 1)}
 
 
-def synchronous_constant(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+def synchronous_constant(N: Count, c: Count, Z: Positive, S: Positive) -> Measured:
     """sync-serial-ps-det."""
     slower = slow_motion(3 * (Z + N * S))
     law, service = laws.constant(Z * slower), laws.constant(S * slower)
@@ -157,12 +158,12 @@ class Exchange(NamedTuple):
     pushing: float
 
 
-def dedicated(w: int, k: int, M: float, B: float) -> Measured:  # noqa: N803  (as in the family)
+def dedicated(w: Count, k: Count, M: Positive, B: Positive) -> Measured:
     """ps-dedicated-sync: how long all push."""
     return exactly(_exchanged(w, k, M, B, B).pushing)
 
 
-def incast(w: int, k: int, M: float, b: float, B: float) -> Measured:  # noqa: N803
+def incast(w: Count, k: Count, M: Positive, b: Positive, B: Positive) -> Measured:
     """ps-incast, and the fewest servers with which a push takes as long as with any number."""
 
     def waits(servers: int) -> bool:
@@ -180,13 +181,13 @@ def incast(w: int, k: int, M: float, b: float, B: float) -> Measured:  # noqa: N
     }
 
 
-def colocated(w: int, M: float, B: float) -> Measured:  # noqa: N803
+def colocated(w: Count, M: Positive, B: Positive) -> Measured:
     """ps-colocated-sync: pull and push, one phase after the other."""
     found = _exchanged(w, w, M, B, B, servers_on="workers")
     return exactly(found.pulling + found.pushing)
 
 
-def byteps(w: int, k: int, M: float, B: float) -> Measured:  # noqa: N803
+def byteps(w: Count, k: Whole, M: Positive, B: Positive) -> Measured:
     """ps-byteps-optimal: without dedicated servers (k = 0) all of them are on the workers."""
     if k:
         raise NotRunError(

@@ -25,6 +25,16 @@ from validation.points.estimate import (
 )
 from validation.points.laws import LawOf
 from validation.points.order_statistics import slowed, step_time
+from validation.points.parameters import (
+    Count,
+    Law,
+    OfP,
+    Positive,
+    Positives,
+    Whole,
+    of_minutes,
+    only_if,
+)
 from validation.points.scenario import NANOSECONDS, Part, column, ran, scenario
 from varsim.cluster.record.trace import Outcome, Phase, Span, Trace
 from varsim.scenario.training import Scenario
@@ -32,6 +42,9 @@ from varsim.scenario.training import Scenario
 _UPDATES: Final = 8_000  # of a replication, or more with many workers
 _GRADIENTS: Final = 1_000  # of a replication whose steps are independent
 _START: Final = 0.05  # share of them that is not measured
+_TIES: Final = (
+    "all workers finish at the same instants, where all updates come before the next read"
+)
 _ROUNDS: Final = 100  # of all workers, in a replication at least
 _START_ROUNDS: Final = 30  # of them that are not measured, at least: some computations are long
 
@@ -56,16 +69,18 @@ def started(updates: int, workers: int) -> int:
     return max(round(_START * updates), _START_ROUNDS * workers)
 
 
-def asynchronous(P: int, law: str) -> Measured:  # noqa: N803  (named as in the family)
+def asynchronous(P: Count, law: Law) -> Measured:
     """stale-async-mean."""
+    of_minutes(100 * P)
     described = scenario({"kind": "none"}, P, laws.named(law), {"global_steps": long_enough(P)})
     if law == "deterministic":
         return {"": Estimate(float(staleness(ran(described)).mean()))}
     return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
 
 
-def distribution(P: int) -> Measured:  # noqa: N803
+def distribution(P: Count) -> Measured:
     """stale-async-p0: the shares of gradients of staleness 0 to 4, and the variance."""
+    of_minutes(100 * P)
     stop = {"global_steps": long_enough(P, 5 * _UPDATES)}
     described = scenario({"kind": "none"}, P, laws.exponential(1.0), stop)
 
@@ -83,12 +98,13 @@ def _variance(found: NDArray[np.int64], centre: float) -> float:
     return float(((found - centre) ** 2).mean())
 
 
-def of_a_slow_worker(rates: list[float]) -> Measured:
+def of_a_slow_worker(rates: Positives) -> Measured:
     """stale-hetero-worker: of worker 0.
 
     It misses the more the longer it computes: its computing times, whose mean the law says, are
     the control.
     """
+    of_minutes(150 * sum(rates) / rates[0])
     updates = round(150 * sum(rates) / rates[0])
     described = scenario(
         {"kind": "none"},
@@ -115,7 +131,7 @@ def of_a_slow_worker(rates: list[float]) -> Measured:
     return until_sure(replication, reduced)
 
 
-def k_batch_sync_step(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+def k_batch_sync_step(P: Count, K: Count, law: Law, mean: Positive) -> Measured:
     """rt-kbatchsync: independent steps, with the first K gradients, whoever they come from."""
     steps = max(_GRADIENTS // K, 20)
     strategy: Part = {"kind": "k_batch_sync", "k": K}
@@ -123,29 +139,31 @@ def k_batch_sync_step(P: int, K: int, law: str, mean: float) -> Measured:  # noq
     return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
 
 
-def k_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+def k_async_interval(P: Count, K: OfP, law: Law, mean: Positive) -> Measured:
     """rt-kasync; with K = P distinct workers it is a barrier, whose steps are independent."""
     if K == P:
         return {"": step_time(P, K, laws.named(law, mean))}
     return {"": update_interval({"kind": "k_async", "k": K}, P, laws.named(law, mean))}
 
 
-def k_batch_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+def k_batch_async_interval(P: Count, K: Count, law: Law, mean: Positive) -> Measured:
     """rt-kbatchasync."""
     return {"": update_interval({"kind": "k_batch_async", "k": K}, P, laws.named(law, mean))}
 
 
-def k_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
+def k_async(P: Count, K: OfP, law: Law) -> Measured:
     """stale-kasync."""
+    only_if(law != "deterministic", _TIES)
     return mean_staleness({"kind": "k_async", "k": K}, P, laws.named(law), P / K - 1)
 
 
-def k_batch_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
+def k_batch_async(P: Count, K: Count, law: Law) -> Measured:
     """stale-kbatchasync."""
+    only_if(law != "deterministic", _TIES)
     return mean_staleness({"kind": "k_batch_async", "k": K}, P, laws.named(law), (P - 1) / K)
 
 
-def k_batch_async_fresh(P: int, K: int) -> Measured:  # noqa: N803
+def k_batch_async_fresh(P: Count, K: Count) -> Measured:
     """stale-kbatchasync-p0: the share of gradients of staleness 0."""
     described = updates_of({"kind": "k_batch_async", "k": K}, P, laws.exponential(1.0))
 
@@ -212,13 +230,13 @@ class _Course(NamedTuple):
     states: frozenset[State]
 
 
-def two_workers(rate: float, s: int) -> Measured:
+def two_workers(rate: Positive, s: Whole) -> Measured:
     """ssp-two-exp."""
     found = several([rate, rate], s)
     return {name: found[name] for name in ("", "max_lead_observed")}
 
 
-def several(rates: list[float], s: int) -> Measured:
+def several(rates: Positives, s: Whole) -> Measured:
     """ssp-n-exp: workers are slowed down by factors of one law."""
     described = scenario(
         {"kind": "ssp", "staleness": s},
@@ -235,10 +253,11 @@ def several(rates: list[float], s: int) -> Measured:
     return until_sure(replication, _reduced)
 
 
-def constant(times: list[float], s: int) -> Measured:
+def constant(times: Positives, s: Whole) -> Measured:
     """ssp-det: while the slowest iterates often, when the others are as far ahead as they may."""
     slowest = max(times)
-    begun = rounds_of_start_up(times, s)
+    begun = _rounds_of_start_up(times, s)
+    of_minutes(begun * slowest * sum(1 / time for time in times))
     described = scenario(
         {"kind": "ssp", "staleness": s},
         len(times),
@@ -252,7 +271,7 @@ def constant(times: list[float], s: int) -> Measured:
     return exactly(float(counted) / (_OF_SLOWEST * slowest))
 
 
-def rounds_of_start_up(times: Sequence[float], s: int) -> int:
+def _rounds_of_start_up(times: Sequence[float], s: int) -> int:
     """How often the slowest iterates until no faster worker can be farther ahead of it.
 
     In each of its iterations a worker of time t gets ahead by slowest / t - 1, up to s + 1.
