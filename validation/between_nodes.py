@@ -38,6 +38,7 @@ ABOUT: Final = (
 # Written down before anything was run.
 BOUND: Final = "Each within 25 %, the median within 12 %."
 GROUP: Final = "all-reduces between nodes"
+GROUPS: Final = (GROUP,)
 _SOURCE: Final = "aws-samples/awsome-distributed-training (MIT-0)"
 _DATA: Final = Path(__file__).parent / "data" / "references" / "nccl_all_reduce_aws.csv"
 _WITHIN, _MEDIAN = 0.25, 0.12

@@ -1,22 +1,22 @@
 """The command `python -m validation`: parses, validates, prints, writes the report."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import typer
 
 from validation import report as validation_report
 from validation.finding import Finding, matches
-from validation.index.section import Section, broken, by_chance, missed
-from validation.index.whole import Asked, Whole, validated
-from validation.index.whole import published as published_findings
-from validation.index.words import error_of, left_out, number, sentence
-from validation.points.point import Point, PointFileError, bundled_points, read_points
+from validation.points.point import PointFileError, bundled_points, read_points
 from validation.published import PublishedFileError, presets
+from validation.published import findings as published_findings
+from validation.section import Section, broken, by_chance, error_of, left_out, missed, number
+from validation.whole import Asked, Whole, validated
 from varsim.calibration.recorded.comparison import Comparison, compare
 from varsim.calibration.recorded.runs import computes
-from varsim.cli.console import OUT_OF_BOUNDS, USAGE, Group, complain, write
+from varsim.cli.console import OUT_OF_BOUNDS, Group, complain, refuse, write
 from varsim.cli.measurements import read, write_measured
 from varsim.cli.options import Jobs, Quiet, processes
 from varsim.report.files.directory import check_target
@@ -77,123 +77,79 @@ def main(
         raise typer.BadParameter("--scenario goes with --equivalences")
     if equivalences and (points is not None or published is not None):
         raise typer.BadParameter("--equivalences goes with --scenario, --only and --out alone")
-    validate(Wanted(points, published, equivalences, scenario, only, out, processes(jobs), quiet))
+    everything = points is None and published is None and not equivalences
+    if out is None and everything and only is None:
+        directory: Path | None = WHOLE_REPORT
+    else:
+        directory = out
+    if directory is not None:
+        check_target(directory, "validation")
 
+    def said(what: str) -> None:
+        if not quiet:
+            complain(f"varsim: {what}")
 
-class Wanted(NamedTuple):
-    """What the options say."""
-
-    points: Path | None
-    published: Path | None
-    equivalences: bool
-    scenario: Path | None
-    only: str | None
-    out: Path | None
-    jobs: int
-    quiet: bool
-
-    @property
-    def everything(self) -> bool:
-        """Whether all of it is validated."""
-        return self.points is None and self.published is None and not self.equivalences
-
-    @property
-    def directory(self) -> Path | None:
-        """Where the report goes: that of a part only where somebody says so."""
-        whole = self.everything and self.only is None
-        return WHOLE_REPORT if self.out is None and whole else self.out
-
-    @property
-    def command(self) -> str:
-        """The options as they were typed."""
-        given = {"--points": self.points, "--published": self.published, "--only": self.only}
-        words = [f" {option} {value}" for option, value in given.items() if value is not None]
-        if self.equivalences:
-            words += [
-                " --equivalences",
-                *([f" --scenario {self.scenario}"] if self.scenario else []),
-            ]
-        return f"{COMMAND}{''.join(words)}" + (f" --out {self.out}" if self.out else "")
-
-
-def validate(wanted: Wanted) -> None:
-    """Validate everything, or the files that are given; say how it went, and write it.
-
-    Ends with OUT_OF_BOUNDS where a bound is missed by more than chance; says so where by chance.
-    """
-    if wanted.directory is not None:
-        check_target(wanted.directory, "validation")
-    whole = _validated(wanted)
+    files = [points] if points is not None else bundled_points() if everything else ()
+    asked = partial(published_findings, published, only)
+    try:
+        whole = validated(
+            Asked(
+                points=[point for file in files for point in read_points(file)],
+                published=asked if everything or published is not None else None,
+                others=everything,
+                runs=_compared if everything and _wants_runs(only) else None,
+                identities=_identical(scenario) if everything or equivalences else None,
+                only=only,
+            ),
+            said,
+            processes(jobs),
+        )
+    except (PointFileError, PublishedFileError) as error:
+        refuse(str(error))
     if not whole.sections:
-        complain(f"varsim: no family, experiment or point fits {wanted.only!r}")
-        raise typer.Exit(USAGE)
+        refuse(f"no family, experiment or point fits {only!r}")
     for section in whole.sections:
         _tell(section)
-    if (directory := wanted.directory) is not None:
-        if whole.comparison is not None:
-            write(f"measured runs: {write_measured(wanted.command, whole.comparison, directory)}")
-        page = validation_report.write(whole.sections, directory, wanted.command)
-        write(f"report: {page}")
-    if wanted.everything and wanted.only is None:
-        write(f"errors of presets: {presets.write(whole.presets)}")
+    if directory is not None:
+        given: dict[str, object] = {"--points": points, "--published": published, "--only": only}
+        given |= {"--equivalences": equivalences or None, "--scenario": scenario, "--out": out}
+        _write(whole, directory, _command(given))
+    if everything and only is None:
+        write(f"errors of presets: {presets.write()}")
     if wrong := [one for section in whole.sections for one in broken(section)]:
         complain(f"varsim: {len(wrong)} lines miss their bound")
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def _validated(wanted: Wanted) -> Whole:
-    def said(what: str) -> None:
-        if not wanted.quiet:
-            complain(f"varsim: {what}")
-
-    try:
-        asked = Asked(
-            points=_points(wanted),
-            published=(
-                partial(published_findings, wanted.published, wanted.only)
-                if wanted.everything or wanted.published is not None
-                else None
-            ),
-            presets=wanted.everything,
-            peers=wanted.everything,
-            outer=wanted.everything,
-            between_nodes=wanted.everything,
-            sharded=wanted.everything,
-            interruptions=wanted.everything,
-            runs=_compared if wanted.everything and _wants_runs(wanted) else None,
-            identities=_identical(wanted),
-            only=wanted.only,
-        )
-        return validated(asked, said, wanted.jobs)
-    except (PointFileError, PublishedFileError) as error:
-        for line in str(error).splitlines():
-            complain(f"varsim: {line}")
-        raise typer.Exit(USAGE) from None
+def _command(given: Mapping[str, object]) -> str:
+    """The command with its options, as they were typed."""
+    words = [
+        option if value is True else f"{option} {value}"
+        for option, value in given.items()
+        if value is not None
+    ]
+    return " ".join([COMMAND, *words])
 
 
-def _points(wanted: Wanted) -> list[Point] | None:
-    if wanted.points is not None:
-        return read_points(wanted.points)
-    every = [point for path in bundled_points() for point in read_points(path)]
-    return every if wanted.everything else None
+def _write(whole: Whole, directory: Path, command: str) -> None:
+    if whole.comparison is not None:
+        write(f"measured runs: {write_measured(command, whole.comparison, directory)}")
+    write(f"report: {validation_report.write(whole.sections, directory, command)}")
 
 
-def _identical(wanted: Wanted) -> Scenario | None:
+def _identical(file: Path | None) -> Scenario:
     """The scenario on which identities are tried: the user's own, or the quickstart."""
-    if not (wanted.equivalences or wanted.everything):
-        return None
-    scenario = load_scenario(QUICKSTART if wanted.scenario is None else wanted.scenario)
+    scenario = load_scenario(QUICKSTART if file is None else file)
     if isinstance(scenario, VariablesScenario):
-        complain("varsim: identities are between strategies of training; this is kind: variables")
-        raise typer.Exit(USAGE)
+        refuse("identities are between strategies of training; this is kind: variables")
     return scenario
 
 
-def _wants_runs(wanted: Wanted) -> bool:
+def _wants_runs(only: str | None) -> bool:
     """Measured runs take a minute, whatever part of them is looked at."""
     runs = [run for run in read(RUNS) if computes(run)]
     names = ["measured", *(run.id for run in runs), *(run.kind for run in runs)]
-    return matches(wanted.only, *names, "parameter servers", "collectives")
+    return matches(only, *names, "parameter servers", "collectives")
 
 
 def _compared() -> Comparison:
@@ -201,16 +157,18 @@ def _compared() -> Comparison:
 
 
 def _tell(section: Section) -> None:
-    """A section in a few lines: what it came to, each group, and each miss."""
-    write(f"{section.title}: {sentence(section)}")
-    for one in missed(section.findings)[:_MOST_MISSES]:
+    """A section in a few lines: what it came to, each miss, and what was not run."""
+    write(f"{section.title}: {section.sentence()}")
+    wrong = missed(section.findings)
+    for one in wrong[:_MOST_MISSES]:
         write(f"  missed: {_miss(one)}")
-    if (more := len(missed(section.findings)) - _MOST_MISSES) > 0:
+    if (more := len(wrong) - _MOST_MISSES) > 0:
         write(f"  and {more} more")
     if excused := by_chance(section):
         write(f"  {excused}")
-    for line in left_out(section.findings):
-        write(f"  {line}")
+    for (verdict, group, why), own in left_out(section.findings).items():
+        lines = own[0].name if len(own) == 1 else f"{len(own)} lines"
+        write(f"  {verdict}: {group} ({lines}): {why}")
 
 
 def _miss(one: Finding) -> str:

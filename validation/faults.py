@@ -31,6 +31,7 @@ BOUND: Final = (
     "goodput, failures that meet the job."
 )
 GROUP: Final = "faults of 400 servers"
+GROUPS: Final = (GROUP,)
 FILE: Final = Path(__file__).parent / "data/references/stepfun_faults.csv"
 SERVERS: Final = 400
 SPLIT: Final = 87.0  # days, half of the record

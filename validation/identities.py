@@ -27,6 +27,15 @@ from varsim.values.gradient_form import IndexedSlices
 from varsim.values.measured_times import MeasuredTimes
 from varsim.values.task import BLOCK, Parameters
 
+ABOUT: Final = (
+    "Equalities between runs of one scenario: between strategies that must train alike, between "
+    "a run and what is worked out without a clock, between a run and the same in slow motion."
+)
+BOUND: Final = (
+    "Bit for bit where the same sums are made in the same order; else to 1e-12 of the largest "
+    "parameter, after 20 updates."
+)
+
 # Runs of which two are compared: a scenario without luck, and what came out.
 
 

@@ -29,6 +29,15 @@ from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
 from varsim.values.workload import Workload
 
+ABOUT: Final = (
+    "Numbers that other simulators and papers print for small systems: single messages, "
+    "all-to-all, fair sharing, a parameter server, a ring, staleness."
+)
+BOUND: Final = (
+    "Whole nanoseconds exactly; numbers of fluid models to all digits that are printed; averages "
+    "of random runs inside their interval."
+)
+
 # The table of what other simulators print, and what it takes to agree with it.
 
 

@@ -1,170 +1,279 @@
-"""The report of the whole validation: index.md and index.html, a page per section, plots, CSV."""
+"""What is told of the validation: a report with a block for each section, as pages and as CSV."""
 
-import csv
-import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal
 
 from validation.finding import Finding, Verdict
-from validation.index import markdown
-from validation.index.section import LEFT_OUT, Section, groups, missed
-from validation.index.words import (
-    bound_of,
+from validation.section import (
+    JUDGED,
+    LEFT_OUT,
+    Section,
+    compares,
+    count,
     error_of,
-    half_of,
+    left_out,
+    missed,
     number,
-    sentence,
     sources,
-    verdict_counts,
 )
-from varsim import inert
-from varsim.report.charts.looks import DARK
+from varsim.report import formats
+from varsim.report.charts.marks import write_all
 from varsim.report.files.directory import put
-from varsim.report.page import rendered
+from varsim.report.page import page
+from varsim.report.told import Chart, Column, Data, Note, Report, Table
 from varsim.version import __version__
 
+_ABOUT: Final = (
+    "Every line is one number: what was expected, what varsim got, and whether that keeps the "
+    "bound, which was written down before. Nothing is hidden: misses stand with each section, and "
+    "what was not run is listed with the reason."
+)
 _NOTES: Final = "README.md"
-_COLUMNS: Final = (
+_FILES: Final = {
+    "lines.csv": "all lines as a table",
+    "agreement.png": "what was simulated against what was expected",
+    _NOTES: "notes on the measured runs: what was tried, and what explains misses",
+}
+_DATA: Final = (
     *("section", "group", "name", "quantity", "unit", "expected", "got", "half_width_99"),
     *("relative_error", "bound", "verdict", "source", "why"),
 )
-
-
-class _Picture(NamedTuple):
-    title: str
-    data: str
+_EQUAL: Final = "equal"  # the line on which they would be
 
 
 def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
     """Write everything into a directory; the HTML page. Other files there are left alone."""
-    from validation.plots import draw_all
-
-    notes = _NOTES if (directory / _NOTES).exists() else ""
+    whole = report(sections, command)
 
     def fill(path: Path) -> None:
-        figures = draw_all(sections, path)
-        pages = {"index.md": markdown.index(sections, command, notes, figures)}
+        drawn = whole.drawn()
+        forms: tuple[Literal["png", "svg"], ...] = ("png", "svg")
+        for form in forms:
+            write_all(drawn, whole.families, path, form)
+        pictures = {f"{name}.png": _FILES[f"{name}.png"] for name in drawn}
+        notes = [_NOTES] if (directory / _NOTES).exists() else []
+        pages = {"index.md": _index(whole, command, sections, pictures, notes)}
         for section in sections:
-            pages[f"{section.key}.md"] = markdown.lines(section, command)
-        pages["index.html"] = page(sections, _pictures(path, figures), command, notes)
+            head = f"# {section.title}: all lines\n\n{_made_by(command)}"
+            pages[f"{section.key}.md"] = f"{head}\n\n{formats.markdown(_lines_of(section))}"
+        there = ["lines.csv", *pictures, *notes]
+        pages["index.html"] = page(whole, {name: _FILES[name] for name in there})
+        pages["lines.csv"] = formats.csv_text(whole.data)
         for name, text in pages.items():
             (path / name).write_text(text, encoding="utf-8", newline="\n")
-        with (path / "lines.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_COLUMNS)
-            writer.writerows(map(inert.row, _csv_rows(sections)))
 
     put(directory, "validation", fill)
     return directory / "index.html"
 
 
-def page(
-    sections: Sequence[Section], pictures: Mapping[str, _Picture], command: str, notes: str
+def report(sections: Sequence[Section], command: str) -> Report:
+    """The whole: sections in sum, then of each its groups, its misses and what was not run."""
+    parts = [[_groups(one), *_apart(one)] for one in sections]
+    open_tables = [table for part in parts for table in part if table.rows]
+    return Report(
+        "validation",
+        "Validation",
+        (_said(_ABOUT),),
+        _in_sum(sections),
+        (),
+        question=_made_by(command),
+        details=tuple(open_tables),
+        always=len(open_tables),
+        appendix=tuple(table(one) for one in sections for table in (_lines, _sources)),
+        families={one.title: "" for one in sections},
+        pictures=lambda: tuple(_agreement(sections)),
+        data=Data(_DATA, list(_rows(sections))),
+        provenance={"varsim": __version__},
+    )
+
+
+def block(section: Section) -> Report:
+    """One section: what it is, its bound, what came out, its groups, its misses, what is left."""
+    return Report(
+        "validation",
+        section.title,
+        (_said(section.about), _said(f"Bound. {section.bound}"), _said(section.sentence())),
+        _groups(section, above=False),
+        (),
+        details=tuple(table for table in _apart(section) if table.rows),
+    )
+
+
+def _made_by(command: str) -> str:
+    """By this, near its head, the package knows a page that may be replaced."""
+    return f"Made by `{command}`. Do not edit."
+
+
+def _index(
+    whole: Report,
+    command: str,
+    sections: Sequence[Section],
+    pictures: Mapping[str, str],
+    notes: Sequence[str],
 ) -> str:
-    """The whole report as HTML, one file that needs nothing else."""
-    content: dict[str, Any] = {
-        "version": __version__,
-        "command": command,
-        "notes": notes,
-        "dark_colors": DARK,
-        "pictures": pictures,
-        "sections": [_section(section) for section in sections],
+    """The whole as Markdown: what it is, in sum, then a block for each section."""
+    pages = ["index.html", "lines.csv", *notes]
+    parts = [
+        f"# {whole.name}",
+        _made_by(command),
+        f"With all lines on one page, as a table, and more: {', '.join(map(_linked, pages))}.",
+        formats.markdown(replace(whole, details=())).rstrip(),
+        *(f"![{about}]({name})" for name, about in pictures.items()),
+    ]
+    for one in sections:
+        more = filter(None, [f"{one.key}.md", one.link])
+        parts += [f"## {one.title}", f"All lines: {', '.join(map(_linked, more))}."]
+        parts.append(formats.markdown(block(one)).rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def _linked(name: str) -> str:
+    return f"[{name}]({name})"
+
+
+def _lines_of(section: Section) -> Report:
+    bound = _said(f"Bound. {section.bound}")
+    told = (_sources(section),)
+    return Report("validation", section.title, (bound,), _lines(section), (), details=told)
+
+
+def _said(text: str) -> Note:
+    return Note("validated", {"said": text})
+
+
+def _in_sum(sections: Sequence[Section]) -> Table:
+    """A row for each section."""
+    heads = {
+        "lines": tuple(Verdict),
+        "passed": (Verdict.PASS,),
+        "missed": (Verdict.MISS,),
+        "calibrated on": (Verdict.CALIBRATED,),
+        "left out": LEFT_OUT,
     }
-    folder = Path(__file__).parent / "templates"
-    return rendered("validation.html.j2", content, folder, {"unbroken": _unbroken})
+    columns = (
+        _numbers(head, (str(count(one.findings, *of)) for one in sections))
+        for head, of in heads.items()
+    )
+    rows = tuple(one.title for one in sections)
+    return Table(rows, tuple(columns), corner="section", fold=False)
 
 
-def _pictures(directory: Path, figures: Mapping[str, str]) -> dict[str, _Picture]:
-    """The pictures that were drawn there, as parts of a page; `figures`: what each shows."""
-    found = {}
-    for name, title in figures.items():
-        raw = (directory / f"{name}.svg").read_bytes()
-        found[name] = _Picture(title, f"data:image/svg+xml;base64,{b64encode(raw).decode()}")
-    return found
+def _groups(section: Section, *, above: bool = True) -> Table:
+    """A row for each family or experiment that has lines with a bound."""
+    found = {name: own for name, own in section.groups().items() if count(own, *JUDGED)}
+    judged = [[one for one in own if one.verdict in JUDGED] for own in found.values()]
+    worst = [max(own, key=lambda one: abs(one.error or 0.0)) for own in judged]
+    columns = (
+        _numbers("lines", (str(len(own)) for own in judged)),
+        _numbers("passed", (str(count(own, Verdict.PASS)) for own in judged)),
+        _numbers("missed", (str(count(own, Verdict.MISS)) for own in judged)),
+        _numbers("worst error", map(error_of, worst)),
+        _words("bound", map(_bounds, judged)),
+    )
+    said = (section.about, f"Bound. {section.bound}", section.sentence())
+    corner = f"{section.title}: family or experiment"
+    return Table(tuple(found), columns, corner=corner, fold=False, above=said if above else ())
 
 
-def _section(section: Section) -> dict[str, Any]:
-    counts = verdict_counts(section)
-    by_group: dict[str, list[Finding]] = {}
-    for one in section.findings:
-        by_group.setdefault(one.group, []).append(one)
-    return {
-        "key": section.key,
-        "title": section.title,
-        "about": section.about,
-        "bound": section.bound,
-        "link": section.link,
-        "sentence": sentence(section),
-        "total": len(section.findings),
-        "passed": counts[Verdict.PASS],
-        "missed": counts[Verdict.MISS],
-        "calibrated": counts[Verdict.CALIBRATED],
-        "left_out": sum(counts[verdict] for verdict in LEFT_OUT),
-        "groups": [
-            {
-                "name": group.name,
-                "judged": group.passed + group.missed,
-                "passed": group.passed,
-                "missed": group.missed,
-                "worst": "" if group.worst is None else error_of(group.worst),
-                "bound": bound_of(group),
-            }
-            for group in groups(section)
-            if group.passed + group.missed
-        ],
-        "misses": [_line(one) for one in missed(section.findings)],
-        "left": [
-            {"title": str(verdict).capitalize(), "entries": left}
-            for verdict in LEFT_OUT
-            if (left := _left(section.findings, verdict))
-        ],
-        "lines": [
-            {
-                "group": name,
-                "source": sources(own),
-                "lines": [_line(one) for one in own],
-            }
-            for name, own in by_group.items()
-        ],
-    }
+def _bounds(own: Iterable[Finding]) -> str:
+    """The bounds of a group, shortened where there are many."""
+    bounds = list(dict.fromkeys(one.bound for one in own))
+    return "; ".join(bounds[:2]) + "; ..." * (len(bounds) > 2)
 
 
-def _left(findings: Sequence[Finding], verdict: Verdict) -> list[dict[str, Any]]:
-    counts: dict[tuple[str, str], int] = {}
-    for one in findings:
-        if one.verdict is verdict:
-            counts[one.group, one.why] = counts.get((one.group, one.why), 0) + 1
-    return [{"group": group, "why": why, "count": n} for (group, why), n in counts.items()]
+def _apart(section: Section) -> Iterator[Table]:
+    """Misses, and what was not run."""
+    wrong = missed(section.findings)
+    columns = (
+        _words("quantity", map(_quantity, wrong)),
+        *_compared(wrong),
+        _words("bound", (one.bound for one in wrong)),
+        _words("why", (one.why for one in wrong)),
+    )
+    rows = tuple(f"{one.group}: {one.name}" for one in wrong)
+    yield Table(rows, columns, corner=f"{section.title}, missed: line", fold=False)
+    left = left_out(section.findings)
+    reasons = (
+        _numbers("lines", (str(len(own)) for own in left.values())),
+        _words("verdict", (str(verdict) for verdict, _, _ in left)),
+        _words("why", (why for _, _, why in left)),
+    )
+    rows = tuple(group for _, group, _ in left)
+    yield Table(rows, reasons, corner=f"{section.title}, not run: group", fold=False)
 
 
-def _line(one: Finding) -> dict[str, str]:
-    return {
-        "group": one.group,
-        "name": one.name,
-        "quantity": one.quantity,
-        "unit": one.unit,
-        "expected": number(one.expected),
-        "got": number(one.got),
-        "error": error_of(one),
-        "half": half_of(one),
-        "verdict": str(one.verdict),
-        "bound": one.bound,
-        "why": one.why,
-    }
+def _lines(section: Section) -> Table:
+    """All lines."""
+    own = section.findings
+    kept = [one.bound if one.bound != str(one.verdict) else "" for one in own]
+    columns = (
+        _words("line", (one.name for one in own)),
+        _words("quantity", map(_quantity, own)),
+        *_compared(own),
+        _numbers("99 % interval", map(_half, own)),
+        _words("verdict", (str(one.verdict) for one in own)),
+        _words("bound", kept),
+        _words("why", ("" if one.verdict is Verdict.MISS else one.why for one in own)),
+    )
+    rows = tuple(one.group for one in own)
+    return Table(rows, columns, corner=f"{section.title}: group", fold=False)
 
 
-def _csv_rows(sections: Sequence[Section]) -> Iterable[Sequence[object]]:
+def _sources(section: Section) -> Table:
+    """Where the numbers of each group come from."""
+    found = section.groups()
+    columns = (_words("source", map(sources, found.values())),)
+    return Table(tuple(found), columns, corner=f"{section.title}: group", fold=False)
+
+
+def _compared(own: Sequence[Finding]) -> tuple[Column, ...]:
+    return (
+        _numbers("expected", (number(one.expected) for one in own)),
+        _numbers("got", (number(one.got) for one in own)),
+        _numbers("error", map(error_of, own)),
+    )
+
+
+def _quantity(one: Finding) -> str:
+    """With its unit."""
+    return f"{one.quantity} [{one.unit}]" if one.unit else one.quantity
+
+
+def _half(one: Finding) -> str:
+    """Half the 99 % interval."""
+    return "" if one.half_width is None else f"± {one.half_width:.2g}"
+
+
+def _numbers(head: str, cells: Iterable[str]) -> Column:
+    return Column(head, head, tuple(cells))
+
+
+def _words(head: str, cells: Iterable[str]) -> Column:
+    return Column(head, head, tuple(cells), prose=True)
+
+
+def _agreement(sections: Sequence[Section]) -> Iterator[Chart]:
+    """Got against expected, both logarithmic; on the line they are equal."""
+    rows: list[dict[str, Any]] = [
+        {"who": section.title, "x": one.expected, "mean": one.got}
+        for section in sections
+        for one in section.findings
+        if compares(one) and one.expected > 0 and (one.got or 0) > 0
+    ]
+    if not rows:
+        return
+    places = [one["x"] for one in rows]
+    rows += [{"who": _EQUAL, "x": end, "mean": end} for end in (min(places), max(places))]
+    x = "expected or measured (each in its own unit)"
+    yield Chart.of("agreement", "points", rows, x, "simulated", by="who", log="xy")
+
+
+def _rows(sections: Sequence[Section]) -> Iterator[Sequence[object]]:
     for section in sections:
         for one in section.findings:
             yield (
                 *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
                 *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
             )
-
-
-def _unbroken(text: str) -> str:
-    """A number stays on the line of its interval and its unit; an interval stays whole."""
-    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b|[A-Z]{3}\b)|(?<=\d to) "
-    return re.sub(held, "\N{NO-BREAK SPACE}", text)

@@ -26,6 +26,7 @@ ABOUT: Final = (
     "parameters (mixed precision DEFAULT reduces them in 4, which is hidden just as well)."
 )
 GROUP: Final = "FSDP on many nodes"
+GROUPS: Final = (GROUP,)
 _SOURCE: Final = "mosaicml/llm-foundry, scripts/train/benchmarking"
 _FILE: Final = Path(__file__).parent / "data" / "references" / "llm_foundry_mpt_fsdp.csv"
 _MOST: Final = 0.06

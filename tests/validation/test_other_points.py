@@ -12,7 +12,8 @@ import pytest
 
 from tests.validation.points import point, with_unit
 from validation.finding import Finding, Verdict
-from validation.points import PointFileError, findings, read_points
+from validation.points.findings import findings
+from validation.points.point import PointFileError, read_points
 
 CASES: dict[str, list[Any]] = json.loads(
     (Path(__file__).parents[1] / "data/validation/other_points.json").read_text(encoding="utf-8")

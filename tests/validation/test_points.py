@@ -8,11 +8,12 @@ import pytest
 
 from tests.validation.points import POINT, point, with_unit
 from validation.finding import Verdict
-from validation.index.section import Section, broken
-from validation.points import PointFileError, bundled_points, findings, read_points
 from validation.points import families as table
 from validation.points.estimate import Estimate, Measured
 from validation.points.families import FAMILIES, NOT_RUN
+from validation.points.findings import findings
+from validation.points.point import PointFileError, bundled_points, read_points
+from validation.section import Section, broken
 
 POINTS = [point for path in bundled_points() for point in read_points(path)]
 

@@ -38,6 +38,6 @@ def test_what_was_measured_or_is_of_another_kind_says_nothing() -> None:
 @pytest.mark.slow
 def test_rows_of_the_report_are_the_table_of_the_package() -> None:
     found = measured.scalings()
-    lines = measured.findings(found)
+    lines = measured.findings()
     assert measured.TABLE.read_text(encoding="utf-8") == measured.table(found)
     assert [round(one.error or 0.0, 3) for one in lines] == [*preset_errors().values()]

@@ -21,6 +21,11 @@ _NORMAL: Final = 2.5758293  # standard errors of a 99 % interval
 _EXACT: Final = 1e-9
 _QUADRATURE: Final = 1e-6
 
+ABOUT: Final = (
+    "Formulas of queueing theory, order statistics, collectives, overlap and linear recursions, "
+    "with test points. Each describes a system; that system is put together as a scenario, "
+    "simulated by the code that varsim run uses, and measured. No formula is evaluated."
+)
 # What is held against each line, before anything is run.
 BOUND: Final = (
     "Where nothing is random, within 1e-9 of the number (1e-6 where the reference itself comes "

@@ -376,7 +376,9 @@ class Setting(NamedTuple):
 _Part: TypeAlias = tuple[list[tuple[int, Finding]], list[Prediction], Calibrated]
 
 
-def findings(path: Path | None, only: str | None, said: Callable[[str], None]) -> list[Finding]:
+def findings(
+    path: Path | None, only: str | None, said: Callable[[str], None] = lambda _: None
+) -> list[Finding]:
     """Predict the experiments of a file (None: those that come with varsim), and judge.
 
     `only`: a pattern for names of experiments (see `matches`). `said` is told what is done next.

@@ -8,6 +8,7 @@ many GPUs scale; `varsim/data/preset_errors.csv` keeps it for notes on runs from
 import csv
 import io
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ ABOUT: Final = (
 )
 BOUND: Final = "None: what comes out is the margin that such runs tell."
 GROUP: Final = "presets alone"
+GROUPS: Final = (GROUP,)
 TABLE: Final = Path(__file__).parents[2] / "varsim" / "data" / "preset_errors.csv"
 _EVENTS: Final = 400_000
 
@@ -79,8 +81,9 @@ class Scaling(NamedTuple):
         return self.simulated / self.measured - 1
 
 
-def scalings() -> list[Scaling]:
-    """All jobs, simulated."""
+@cache
+def scalings() -> tuple[Scaling, ...]:
+    """All jobs, simulated, once."""
     found = []
     for job in JOBS:
         (row,) = (
@@ -90,16 +93,16 @@ def scalings() -> list[Scaling]:
             and one.metric.startswith("scaling efficiency")
         )
         found.append(Scaling(job, row.value / 100, _scaling(job), row.where))
-    return found
+    return tuple(found)
 
 
-def lead(of: Sequence[Scaling]) -> str:
+def lead() -> str:
     """By how much each is off, in a sentence."""
-    each = ", ".join(f"{one.job.model} {100 * one.error:+.1f} %" for one in of)
+    each = ", ".join(f"{one.job.model} {100 * one.error:+.1f} %" for one in scalings())
     return f"Off by {each}."
 
 
-def findings(of: Sequence[Scaling]) -> list[Finding]:
+def findings() -> list[Finding]:
     """A line for each job; none has a bound."""
     return [
         Finding(
@@ -114,7 +117,7 @@ def findings(of: Sequence[Scaling]) -> list[Finding]:
             Verdict.REPORTED,
             one.where,
         )
-        for one in of
+        for one in scalings()
     ]
 
 
@@ -131,9 +134,9 @@ def table(of: Sequence[Scaling]) -> str:
     return file.getvalue()
 
 
-def write(of: Sequence[Scaling]) -> Path:
+def write() -> Path:
     """Write the table to where the package reads it."""
-    TABLE.write_text(table(of), encoding="utf-8", newline="\n")
+    TABLE.write_text(table(scalings()), encoding="utf-8", newline="\n")
     return TABLE
 
 

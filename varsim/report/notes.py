@@ -245,6 +245,7 @@ def _told_steps(of: Values) -> str:
 
 
 SENTENCES: Final[dict[str, Line]] = {
+    "validated": "{said}",
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,

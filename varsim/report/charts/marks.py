@@ -352,7 +352,8 @@ def _dressed(every: Sequence[Panel], legend: Sequence[Artist], height: float) ->
         if chart.y == "loss" and not chart.ticks:
             _of_losses(axes, beside, chart.target)
         elif "y" in chart.log:
-            _logarithmic(axes, (1, 2, 5))
+            heights = [row["mean"] for row in beside]
+            _logarithmic(axes, (1, 2, 5) if max(heights) < 1e6 * min(heights) else (1,))
         else:
             tops = [np.nanmax([row["mean"], row.get("high", math.nan)]) for row in beside]
             axes.set_ylim(min(0, 1.06 * min(tops)), 1.06 * max(*tops, chart.target or 0) or 1)
