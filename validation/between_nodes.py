@@ -134,10 +134,9 @@ def findings() -> list[Finding]:
         "",
         0.0,
         middle,
-        None,
-        bound,
-        verdict,
-        _SOURCE,
+        bound=bound,
+        verdict=verdict,
+        source=_SOURCE,
     )
     short = [
         _of_row(row, predicted_inside(inside["H100"], row.size))
@@ -223,11 +222,10 @@ def _of_row(row: Row, seconds: float) -> Finding:
         "GB/s",
         row.bus_bandwidth / 1e9,
         got / 1e9,
-        None,
-        f"within {_WITHIN:.0%}",
-        Verdict.MISS if missed else Verdict.PASS,
-        _SOURCE,
-        _CONTRADICTS if missed and "EKS" in row.cluster else "",
+        bound=f"within {_WITHIN:.0%}",
+        verdict=Verdict.MISS if missed else Verdict.PASS,
+        source=_SOURCE,
+        why=_CONTRADICTS if missed and "EKS" in row.cluster else "",
     )
 
 

@@ -134,11 +134,11 @@ def _compared(job: str, since: float, name: str) -> Iterator[Finding]:
             unit,
             found,
             middle.value,
-            middle.half_width,
-            f"within {least:.3g} to {most:.3g}, the middle 95 % of lives",
-            Verdict.PASS if inside else Verdict.MISS,
-            _SOURCE,
-            "" if inside else _WHY[quantity],
+            half_width=middle.half_width,
+            bound=f"within {least:.3g} to {most:.3g}, the middle 95 % of lives",
+            verdict=Verdict.PASS if inside else Verdict.MISS,
+            source=_SOURCE,
+            why="" if inside else _WHY[quantity],
         )
 
 

@@ -30,11 +30,11 @@ class Finding:
     quantity: str
     unit: str
     expected: float
-    got: float | None
-    half_width: float | None
-    bound: str
-    verdict: Verdict
-    source: str
+    got: float | None = None
+    half_width: float | None = None
+    bound: str = ""
+    verdict: Verdict = Verdict.NOT_RUN
+    source: str = ""
     why: str = ""
 
     @property

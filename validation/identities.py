@@ -470,12 +470,9 @@ def _tried(identity: Identity, scenario: Scenario) -> list[Finding]:
                 "",
                 "1",
                 0.0,
-                None,
-                None,
-                "",
-                Verdict.OUT_OF_SCOPE,
-                identity.statement,
-                why,
+                verdict=Verdict.OUT_OF_SCOPE,
+                source=identity.statement,
+                why=why,
             )
         ]
     return [
@@ -486,10 +483,9 @@ def _tried(identity: Identity, scenario: Scenario) -> list[Finding]:
             "1",
             0.0,
             apart,
-            None,
-            "0, bit for bit" if most == 0 else f"at most {most:g}",
-            Verdict.PASS if apart <= most else Verdict.MISS,
-            identity.statement,
+            bound="0, bit for bit" if most == 0 else f"at most {most:g}",
+            verdict=Verdict.PASS if apart <= most else Verdict.MISS,
+            source=identity.statement,
         )
         for name, quantity, apart, most in identity.compare(scenario)
     ]

@@ -148,11 +148,11 @@ def _interruptions(
             "" if printed["unit"] == "count" else "h",
             expected,
             got,
-            half,
-            "" if line.verdict else bound,
-            verdict,
-            printed["source"],
-            line.why,
+            half_width=half,
+            bound="" if line.verdict else bound,
+            verdict=verdict,
+            source=printed["source"],
+            why=line.why,
         )
 
 
@@ -170,11 +170,10 @@ def _shares(published: dict[tuple[str, int], Any]) -> Iterator[Finding]:
         "",
         float(llama["value"].removeprefix(">")),
         found.value,
-        found.half_width,
-        "",
-        Verdict.REPORTED,
-        llama["source"],
-        _GUESSED,
+        half_width=found.half_width,
+        verdict=Verdict.REPORTED,
+        source=llama["source"],
+        why=_GUESSED,
     )
     yield Finding(
         GOODPUT,
@@ -182,10 +181,6 @@ def _shares(published: dict[tuple[str, int], Any]) -> Iterator[Finding]:
         "share of time",
         "",
         float(robust["value"]),
-        None,
-        None,
-        "",
-        Verdict.NOT_RUN,
-        robust["source"],
-        "neither its failures nor what they cost are given",
+        source=robust["source"],
+        why="neither its failures nor what they cost are given",
     )

@@ -88,11 +88,10 @@ def _summed(bound: _Bound, runs: Sequence[Prediction]) -> Finding | None:
         "1",
         0.0,
         got,
-        None,
-        f"at most {bound.most:.0%}",
-        Verdict.PASS if got <= bound.most else Verdict.MISS,
-        _SOURCE,
-        "" if got <= bound.most else _WHY,
+        bound=f"at most {bound.most:.0%}",
+        verdict=Verdict.PASS if got <= bound.most else Verdict.MISS,
+        source=_SOURCE,
+        why="" if got <= bound.most else _WHY,
     )
 
 
@@ -107,9 +106,8 @@ def _run(one: Prediction) -> Finding:
         "s",
         one.measured.total,
         one.best.total,
-        None,
-        f"within {most:.0%}",
-        Verdict.PASS if passed else Verdict.MISS,
-        _SOURCE,
-        "" if passed else _WHY,
+        bound=f"within {most:.0%}",
+        verdict=Verdict.PASS if passed else Verdict.MISS,
+        source=_SOURCE,
+        why="" if passed else _WHY,
     )

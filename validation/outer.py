@@ -178,11 +178,10 @@ def _of_row(row: Row, bits: float, source: str = _TABLE) -> Iterator[Finding]:
             "Gbit/s",
             printed,
             got,
-            None,
-            bound,
-            verdict,
-            source,
-            why,
+            bound=bound,
+            verdict=verdict,
+            source=source,
+            why=why,
         )
 
 
@@ -196,10 +195,9 @@ def _in_sum(judged: Sequence[Finding], bits: float) -> Finding:
         "",
         1.0,
         hit / len(judged),
-        None,
-        f"at least {_ON_POINT:.0%}",
-        Verdict.PASS if hit >= _ON_POINT * len(judged) else Verdict.MISS,
-        _TABLE,
+        bound=f"at least {_ON_POINT:.0%}",
+        verdict=Verdict.PASS if hit >= _ON_POINT * len(judged) else Verdict.MISS,
+        source=_TABLE,
     )
 
 
@@ -224,10 +222,9 @@ def _intellect() -> Iterator[Finding]:
             "1",
             expected,
             got,
-            None,
-            f"within {_DIGIT:g}",
-            Verdict.PASS if abs(got - expected) <= _DIGIT else Verdict.MISS,
-            _REPORT,
+            bound=f"within {_DIGIT:g}",
+            verdict=Verdict.PASS if abs(got - expected) <= _DIGIT else Verdict.MISS,
+            source=_REPORT,
         )
 
 

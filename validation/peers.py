@@ -13,6 +13,8 @@ import numpy as np
 
 from validation.finding import Finding, Verdict
 from validation.networks import Ring
+from validation.points import laws
+from validation.points.scenario import IDEAL, ran, scenario
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.network import network
@@ -21,9 +23,7 @@ from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.study.simulation import Run, run_one
 from varsim.values.gradient import Gradient
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
@@ -268,29 +268,21 @@ def _run(
     steps: int,
     **cluster: Any,
 ) -> Trace:
-    scenario = Scenario.model_validate(
-        {
-            "name": "peer",
-            "replications": 1,
-            "cluster": {
-                "workers": workers,
-                "compute": {"kind": "constant", "value": compute},
-                "network": network,
-                **cluster,
-            },
-            "workload": {"problem": {"kind": "timing", "size": size}, "batch_size": 1},
-            "strategies": (strategy,),
-            "stop": {"global_steps": steps},
-        }
+    described = scenario(
+        strategy,
+        workers,
+        laws.constant(compute),
+        {"global_steps": steps},
+        network=network,
+        workload={"problem": {"kind": "timing", "size": size}},
+        **cluster,
     )
-    return run_one(Run(scenario, 0, 0))
+    return ran(described, record=True)
 
 
 # Staleness counted by hand: single jobs on the ordinary servers, and equal workers for long.
 
 
-# A message takes no time: that of a few bytes rounds to 0 ns.
-IDEAL: dict[str, Any] = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
 STARTS = (1.0, 3.0, 5.0)
 LEARNING_RATE = 0.25
 UPDATES = 12
@@ -382,21 +374,9 @@ def _constant_gradient() -> dict[tuple[str, str], Got]:
 
 def _of_equal_workers(workers: int) -> Got:
     """The mean staleness of asynchronous workers with one law, after they have warmed up."""
-    scenario = Scenario.model_validate(
-        {
-            "name": "peer",
-            "replications": 1,
-            "cluster": {
-                "workers": workers,
-                "compute": {"kind": "exponential", "mean": 1.0},
-                "network": IDEAL,
-            },
-            "workload": {"problem": {"kind": "timing", "size": 4.0}, "batch_size": 1},
-            "strategies": ({"kind": "none"},),
-            "stop": {"global_steps": (BATCHES + 1) * UPDATES_PER_BATCH},
-        }
-    )
-    rows = _rows(run_one(Run(scenario, 0, 0), record=False))
+    steps = (BATCHES + 1) * UPDATES_PER_BATCH
+    described = scenario({"kind": "none"}, workers, laws.exponential(1.0), {"global_steps": steps})
+    rows = _rows(ran(described))
     stale = np.array([row.applied_step - row.read_step for row in rows if row.applied >= 0])
     batches = stale[UPDATES_PER_BATCH:].reshape(BATCHES, UPDATES_PER_BATCH).mean(axis=1)
     half_width = T_99 * float(batches.std(ddof=1)) / math.sqrt(BATCHES)
@@ -462,12 +442,12 @@ def _finding(row: Row, measured: Measured) -> Finding:
     one = measured[row.name, row.quantity]
     good = row.keeps(one.value, one.half_width)
     return Finding(
-        group=row.group,
-        name=row.name,
-        quantity=row.quantity,
-        unit=row.unit,
-        expected=row.expected,
-        got=one.value,
+        row.group,
+        row.name,
+        row.quantity,
+        row.unit,
+        row.expected,
+        one.value,
         half_width=one.half_width,
         bound=row.bound,
         verdict=Verdict.PASS if good else Verdict.MISS,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from validation.finding import Verdict
 from validation.points import (
     collectives,
     descent,
@@ -114,38 +113,32 @@ _CHECKPOINT: Final = (
     "is exact (ckpt-optimum)"
 )
 
-# Families that are known, and of which no point is run: the verdict, and why.
-NOT_RUN: Final[dict[str, tuple[Verdict, str]]] = {
+# Families that are known, and of which no point is run, as they are out of scope: why.
+OUT_OF_SCOPE: Final = {
     "ssp-regret-bound": (
-        Verdict.OUT_OF_SCOPE,
-        "a bound, which no run attains: nothing to compare a simulated number with",
+        "a bound, which no run attains: nothing to compare a simulated number with"
     ),
     "ps-insensitive": (
-        Verdict.OUT_OF_SCOPE,
         "one shared link is all that is queued for there; a worker of varsim also reads, over the "
         "link's other way, which is a second queue in series (that network of two is compared with "
-        "mean value analysis in the tests)",
+        "mean value analysis in the tests)"
     ),
     "ps-sharded-random": (
-        Verdict.OUT_OF_SCOPE,
         "each request goes to one shard at random there; a gradient of varsim has a part on every "
-        "shard that holds a variable, always the same ones",
+        "shard that holds a variable, always the same ones"
     ),
-    "open-mg1-wait": (Verdict.OUT_OF_SCOPE, _OPEN),
-    "open-mmc-wait": (Verdict.OUT_OF_SCOPE, _OPEN),
+    "open-mg1-wait": _OPEN,
+    "open-mmc-wait": _OPEN,
     "nccl-busbw": (
-        Verdict.OUT_OF_SCOPE,
-        "a unit of measurement: bytes over a measured time, times a factor; nothing to simulate",
+        "a unit of measurement: bytes over a measured time, times a factor; nothing to simulate"
     ),
     "nccl-latency": (
-        Verdict.OUT_OF_SCOPE,
-        "constants of NCCL's tuner added up; varsim takes latencies as given, or from measurements",
+        "constants of NCCL's tuner added up; varsim takes latencies as given, or from measurements"
     ),
     "critical-batch": (
-        Verdict.OUT_OF_SCOPE,
-        "an assumption on how many steps a batch size needs; varsim trains real values instead",
+        "an assumption on how many steps a batch size needs; varsim trains real values instead"
     ),
-    "ckpt-young": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
-    "ckpt-daly": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
+    "ckpt-young": _CHECKPOINT,
+    "ckpt-daly": _CHECKPOINT,
 }
 UNKNOWN: Final = "a family that is not known"

@@ -8,12 +8,11 @@ from pydantic import ValidationError
 
 from validation.finding import Finding, NotRunError, Verdict, matches
 from validation.points.estimate import WIDEST, Estimate, Measured
-from validation.points.families import FAMILIES, NOT_RUN, UNKNOWN
+from validation.points.families import FAMILIES, OUT_OF_SCOPE, UNKNOWN
 from validation.points.parameters import long_enough
 from validation.points.point import Point
 from validation.points.scenario import SEED, seed_of
 from varsim.cluster.workers.job import DeadlockError, TooLongError
-from varsim.study.simulation import mapped
 
 ALL: Final = "all families"
 ENOUGH: Final = 0.98
@@ -51,24 +50,13 @@ def _impossible(problem: str) -> Ran:
     return Ran({}, Verdict.NOT_RUN, f"cannot be simulated: {problem}"[:_LONGEST])
 
 
-def findings(
-    points: Sequence[Point],
-    only: str | None = None,
-    said: Callable[[str], None] = lambda _: None,
-    jobs: int = 1,
-) -> list[Finding]:
-    """Simulate all points, or those whose family or id fits `only`, in the order of the file.
+def findings(points: Sequence[Point]) -> list[Finding]:
+    """The lines of all points, simulated one after the other.
 
-    `said` is told how far it is; `jobs`: processes. A point whose parameters make no scenario is
-    not run, and says why.
+    A point whose parameters make no scenario is not run, and says why.
     """
-    wanted = chosen(points, only)
-    known = to_run(wanted)
-    ran = []
-    for one in mapped(run_point, known, max(1, min(jobs, len(known)))):
-        ran.append(one)
-        said_now_and_then(said, len(ran), len(known))
-    return told(wanted, known, ran)
+    known = to_run(points)
+    return told(points, known, list(map(run_point, known)))
 
 
 def chosen(points: Sequence[Point], only: str | None) -> list[Point]:
@@ -134,8 +122,9 @@ def _settled(estimate: Estimate) -> Estimate:
 def _lines(point: Point, ran: Ran | None) -> Iterator[Finding]:
     """The findings of one point, one for each of its numbers."""
     if ran is None:
-        verdict, why = NOT_RUN.get(point.family, (Verdict.NOT_RUN, UNKNOWN))
-        ran = Ran({}, verdict, why)
+        ran = Ran({}, Verdict.NOT_RUN, UNKNOWN)
+        if why := OUT_OF_SCOPE.get(point.family):
+            ran = Ran({}, Verdict.OUT_OF_SCOPE, why)
     for name, expected in point.expected.items():
         yield _finding(point, name, expected, ran.measured.get(name), ran, _INSIDE)
     if ran.measured:
@@ -165,11 +154,11 @@ def _finding(
         unit,
         expected,
         None if got is None else got.value,
-        None if got is None else got.half_width,
-        bound,
-        verdict,
-        point.source,
-        why,
+        half_width=None if got is None else got.half_width,
+        bound=bound,
+        verdict=verdict,
+        source=point.source,
+        why=why,
     )
 
 
@@ -261,7 +250,7 @@ def _sum(
     name: str, quantity: str, expected: float, got: float, bound: str, passed: bool
 ) -> Finding:
     verdict = Verdict.PASS if passed else Verdict.MISS
-    return Finding(ALL, name, quantity, "", expected, got, None, bound, verdict, "")
+    return Finding(ALL, name, quantity, "", expected, got, bound=bound, verdict=verdict)
 
 
 def _largest_z(families: int) -> float:

@@ -98,13 +98,12 @@ def judged(family: Family, prediction: Prediction) -> Finding:
     if calibrated_on:
         verdict = Verdict.CALIBRATED
     return Finding(
-        group=row.experiment,
-        name=family.label(row),
-        quantity=row.metric,
-        unit=row.unit,
-        expected=row.value,
-        got=got,
-        half_width=None,
+        row.experiment,
+        family.label(row),
+        row.metric,
+        row.unit,
+        row.value,
+        got,
         bound="calibrated on" if calibrated_on else f"within {bound:.0%}",
         verdict=verdict,
         source=row.where,
@@ -115,17 +114,7 @@ def judged(family: Family, prediction: Prediction) -> Finding:
 def not_run(row: Row, label: str, why: str) -> Finding:
     """The finding of a row for which there is no scenario."""
     return Finding(
-        group=row.experiment,
-        name=label,
-        quantity=row.metric,
-        unit=row.unit,
-        expected=row.value,
-        got=None,
-        half_width=None,
-        bound="",
-        verdict=Verdict.NOT_RUN,
-        source=row.where,
-        why=why,
+        row.experiment, label, row.metric, row.unit, row.value, source=row.where, why=why
     )
 
 
@@ -288,13 +277,12 @@ def _median(
     got = float(np.median(errors))
     kept = got <= bound
     return Finding(
-        group=group,
-        name=name,
-        quantity="median of absolute errors",
-        unit="",
-        expected=0.0,
-        got=got,
-        half_width=None,
+        group,
+        name,
+        "median of absolute errors",
+        "",
+        0.0,
+        got,
         bound=f"at most {bound:.0%}",
         verdict=Verdict.PASS if kept else Verdict.MISS,
         source=source,
@@ -336,16 +324,14 @@ def _order(
         return
     share = 1 - len(wrong) / pairs
     yield Finding(
-        group=experiment,
-        name=f"{pairs} pairs of methods {which}, more than {APART:.0%} apart",
-        quantity="share in the measured order",
-        unit="",
-        expected=1.0,
-        got=share,
-        half_width=None,
+        experiment,
+        f"{pairs} pairs of methods {which}, more than {APART:.0%} apart",
+        "share in the measured order",
+        "",
+        1.0,
+        share,
         bound=f"at least {IN_ORDER:.0%}",
         verdict=Verdict.PASS if share >= IN_ORDER else Verdict.MISS,
-        source="",
         why=f"not so predicted: {'; '.join(wrong)}. {' '.join(because)}" if wrong else "",
     )
 

@@ -112,10 +112,8 @@ def findings() -> list[Finding]:
             "%",
             100 * one.measured,
             100 * one.simulated,
-            None,
-            "",
-            Verdict.REPORTED,
-            one.where,
+            verdict=Verdict.REPORTED,
+            source=one.where,
         )
         for one in scalings()
     ]

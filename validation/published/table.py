@@ -39,22 +39,22 @@ class Row:
     experiment: str
     system: str
     model: str
-    framework: str
-    hardware: str
-    interconnect: str
     strategy: str
-    precision: str
-    batch: int
-    workers: int
-    nodes: int
-    servers: int
-    servers_said: str
     metric: str
     value: float
     unit: str
     detail: str
     source: str
-    status: str
+    batch: int
+    workers: int
+    framework: str = ""
+    hardware: str = ""
+    interconnect: str = ""
+    precision: str = ""
+    nodes: int = 0
+    servers: int = 0
+    servers_said: str = ""
+    status: str = "seen in stored material"
 
     @property
     def content(self) -> tuple[object, ...]:
@@ -170,7 +170,6 @@ def _published(cells: Cells, name: str, line: int) -> Row:
         precision=cells.get("precision", ""),
         batch=_count(cells, "batch_per_worker", empty=True),
         workers=_count(cells, "workers", empty=True),
-        nodes=0,
         servers=int(servers) if servers.isascii() and servers.isdigit() else 0,
         servers_said=servers,
         metric=cells["metric"],
@@ -194,20 +193,15 @@ def _adaptdl(cells: Cells, name: str, line: int) -> Row:
         model=cells["model"],
         framework="PyTorch",
         hardware="T4, 4 per node",
-        interconnect="",
         strategy=cells["placement"],
-        precision="",
         batch=_count(cells, "batch_per_replica"),
         workers=replicas,
         nodes=nodes,
-        servers=0,
-        servers_said="",
         metric="step time",
         value=_above_0(cells, "step_time_s"),
         unit="s",
         detail=f"placement {cells['placement'] or 'not said'}",
         source="AdaptDL (Qiao et al. 2021), times of data-parallel steps on T4 GPUs",
-        status="seen in stored material",
     )
 
 
@@ -219,13 +213,9 @@ def _dl2(cells: Cells, name: str, line: int) -> Row:
         system="MXNet",
         model=cells["model"],
         framework="MXNet",
-        hardware="",
-        interconnect="",
         strategy=cells["mode"],
-        precision="",
         batch=_count(cells, "global_batch"),
         workers=_count(cells, "workers"),
-        nodes=0,
         servers=_count(cells, "servers"),
         servers_said=cells["servers"],
         metric="training throughput",
@@ -233,7 +223,6 @@ def _dl2(cells: Cells, name: str, line: int) -> Row:
         unit="sample/s",
         detail="the batch is that of all workers together",
         source="DL2 (Peng et al. 2019), speed of MXNet with parameter servers",
-        status="seen in stored material",
     )
 
 
