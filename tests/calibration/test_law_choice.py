@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.calibration.families import Fit, choose, fits
+from varsim.calibration.compute import Fit, choose, fits
 from varsim.calibration.steps import Times
 from varsim.values.distributions import DISTRIBUTIONS, Distribution
 from varsim.values.stream import stream

@@ -8,9 +8,8 @@ import pytest
 from tests.seams import Run, run_one
 from varsim import Scenario, load_scenario
 from varsim.calibration.forms import Measurements
-from varsim.calibration.fragment import fragment
+from varsim.calibration.fragment import Line, described, fragment, ring_time
 from varsim.calibration.measurement import TransferTable, UnreadableError, transfer
-from varsim.calibration.network_fit import Line, described, ring_time
 
 INSIDE, CARDS = Line(3e-6, 1 / 150e9), Line(8e-6, 1 / 24e9)
 NODES = described(4, INSIDE, CARDS)

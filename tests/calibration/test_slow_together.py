@@ -9,7 +9,7 @@ import pytest
 from tests.building import run
 from tests.statistical import step_times
 from varsim import calibrate
-from varsim.calibration.compute_text import compute_part
+from varsim.calibration.compute import compute_part
 from varsim.calibration.measurement import StepTable
 from varsim.study.stragglers import stragglers
 

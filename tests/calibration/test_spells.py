@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from varsim.calibration.compute_text import compute_part
+from varsim.calibration.compute import compute_part
 from varsim.calibration.measurement import StepTable
 from varsim.values.distribution import Lognormal
 from varsim.values.distributions import Markov

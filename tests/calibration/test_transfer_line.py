@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from varsim.calibration.fragment import around, fit
 from varsim.calibration.measurement import COLLECTIVES, Transfer, pattern, transfer
-from varsim.calibration.network_fit import around, fit
 from varsim.values.stream import stream
 
 SIZES = [2.0**power for power in range(6, 28)]
