@@ -146,6 +146,18 @@ def test_a_plan_gives_its_answer() -> None:
     assert found.answer()
 
 
+def test_a_plan_shows_what_it_asks_and_the_scenario_that_its_space_lies_around() -> None:
+    asked = {"minimize": "workers", "space": {"cluster.workers": [1, 2, 4]}}
+    plan = varsim.load({**said(), "targets": {"throughput": "1 examples/s"}, "plan": asked})
+    head = "# the least workers over\n# cluster.workers: 1, 2, 4\nname: said\n"
+    assert head in repr(plan)
+
+
+def test_a_sweep_of_one_point_has_its_share_that_does_not_matter() -> None:
+    sweep = {**said(), "report": {"equal_within": 0.05}, "sweep": {"cluster.workers": [2]}}
+    assert varsim.sweep(sweep).equal_within == 0.05
+
+
 def test_training_and_variables_are_checked_by_how_they_begin() -> None:
     training = varsim.load(said())
     assert training.kind == "training"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.building import scenario
 from tests.handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 from tests.seams import METRICS, Outcome
 from varsim import Result, simulate
@@ -362,3 +363,22 @@ def test_a_goal_reached_in_some_replications_is_not_reached_in_none() -> None:
 def test_one_worker_alone_is_not_compared_with_itself() -> None:
     scenario = a_scenario(strategies=({"kind": "single"},), stop={"global_steps": 9})
     assert [note.code for note in simulate(scenario).report.headline] == ["alone"]
+
+
+def test_less_than_one_example_in_a_second_competes_and_none_does_not() -> None:
+    # 3 workers, 100 s for an example.
+    slow = {"cluster": {"compute": {"kind": "constant", "value": 100.0}}}
+    for time, there in ((250.0, True), (50.0, False)):
+        made = scenario({"kind": "none"}, workload={"batch_size": 1}, stop={"time": time}, **slow)
+        ranking = simulate(made).ranking("examples_per_s", highest=True)
+        assert (ranking is not None) == there
+
+
+def test_spans_are_a_table_in_seconds() -> None:
+    frame = simulate(scenario({"kind": "none"}, stop={"time": 0.25})).spans
+    own = frame[frame["worker"] == 1][["activity", "start_s", "end_s", "iteration"]]
+    assert own.values.tolist() == [
+        ["compute", 0.0, 0.1, 0],
+        ["compute", 0.1, 0.2, 1],
+        ["compute", 0.2, 0.25, 2],
+    ]
