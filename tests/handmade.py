@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.seams import EvaluationRow, LinkRow, Outcome, Phase, Rows, Trace
-from varsim import Result, Scenario
+from tests.seams import EvaluationRow, LinkRow, Outcome, Phase, Result, Rows, Trace
+from varsim import Scenario
 
 SECOND = 1_000_000_000
 

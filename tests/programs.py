@@ -6,7 +6,7 @@ A link carries 1 MB/s, so a byte takes 1 us; the latency is 100 us.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from varsim import VariablesScenario
+from tests.seams import VariablesScenario
 
 Mode: TypeAlias = Literal["on_read", "on_write", "none"]
 MODES: tuple[Mode, ...] = ("on_read", "on_write", "none")

@@ -31,14 +31,19 @@ from varsim.report.told import Note as Note
 from varsim.report.told import Number as Number
 from varsim.report.told import Report as Report
 from varsim.scenario.load import file_schema as file_schema
+from varsim.scenario.loading import load_scenario as load_scenario
 from varsim.scenario.loading import load_text as load_text
 from varsim.scenario.plan import question_of_text as question_of_text
 from varsim.scenario.sweep import sweep_of_text as sweep_of_text
-from varsim.scenario.variables import VariablesScenario
+from varsim.scenario.variables import VariablesScenario as VariablesScenario
 from varsim.scenario.writing import dump_scenario as dump_scenario
 from varsim.strategies import STRATEGIES as STRATEGIES
-from varsim.study.experiment import Training as Training
+from varsim.study.grid import Grid as Grid
 from varsim.study.metrics import METRICS as METRICS
+from varsim.study.program import VariablesResult as VariablesResult
+from varsim.study.program import simulate_variables as simulate_variables
+from varsim.study.result import Result as Result
+from varsim.study.result import simulate as simulate
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
 from varsim.study.simulation import started

@@ -12,13 +12,14 @@ from typer.testing import CliRunner, Result
 
 from tests.building import scenario
 from tests.reports import cells
+from tests.seams import Result as Finding
 from tests.seams import app as cli
-from varsim import Result as Finding
-from varsim import Scenario, load, load_scenario, simulate
+from tests.seams import load_scenario, simulate
+from varsim import Scenario, load
 from varsim.report.told import Number, Report
 from varsim.study import simulation
 from varsim.study.beginning import ITERATIONS, Beginning, begin, gradients, rates
-from varsim.study.experiment import Checked, Training
+from varsim.study.experiment import Checked
 from varsim.study.metrics import ACTIVITIES
 from varsim.values.problem import Quadratic
 
@@ -67,7 +68,7 @@ def first(made: Scenario, events: int | None = None) -> Beginning:
 
 def told(*begun: Beginning, of: Scenario) -> Report:
     """What is told of these beginnings."""
-    report: Report = Checked(Training(of), begun).report
+    report: Report = Checked(of, begun).report
     return report
 
 
@@ -210,7 +211,7 @@ class TestStandstill:
             "initial_tokens": 0,
         }
         made = scenario({**strategy, "total_num_replicas": 2}, cluster={"workers": 1}, **LONG)
-        checked = Training(made).check()
+        checked = made.check()
         assert cells(checked.report, "step_s") == ("deadlocked",)
         assert "waiting" in str(checked.deadlock)
 

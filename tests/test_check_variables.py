@@ -7,8 +7,9 @@ import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
 from tests.reports import cells
+from tests.seams import VariablesScenario, load_scenario
 from tests.seams import run_of_program as trace
-from varsim import VariablesScenario, load, load_scenario
+from varsim import load
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 

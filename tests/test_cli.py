@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from varsim import DeadlockError, load_scenario
+from tests.seams import load_scenario
+from varsim import DeadlockError
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from tests.seams import file_schema
-from varsim import load_scenario
+from tests.seams import file_schema, load_scenario
 from varsim.report.files.directory import KINDS
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

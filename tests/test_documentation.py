@@ -13,10 +13,9 @@ import typer.main
 from typer.testing import CliRunner
 
 from tests.pages import blocks, fenced, page
-from tests.seams import STRATEGIES
+from tests.seams import STRATEGIES, VariablesScenario, load_scenario, simulate
 from tests.seams import app as cli
 from validation import command as validation
-from varsim import VariablesScenario, load_scenario, simulate
 from varsim.distribute.program import (
     CROSS_REPLICA_ACTIONS,
     REPLICA_ACTIONS,

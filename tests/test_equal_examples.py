@@ -7,8 +7,8 @@ import pytest
 from tests.building import scenario
 from tests.handmade import a_result
 from tests.reports import checked, noted
-from tests.seams import Number, dump_scenario, sweep_of_text
-from varsim import Result, Scenario, load, simulate
+from tests.seams import Grid, Number, Result, dump_scenario, simulate, sweep_of_text
+from varsim import Scenario
 
 ON_WRITE, NONE = {"kind": "on_write"}, {"kind": "none"}
 SOME_OF_THREE = {"kind": "sync_replicas", "replicas_to_aggregate": 2}
@@ -30,7 +30,7 @@ def ends(result: Result) -> dict[str, tuple[int, int]]:
 
 def case(made: Scenario, label: str) -> str:
     """What the runs of a strategy are kept by in a sweep."""
-    asked: Any = load(sweep_of_text(dump_scenario(made), sets=["seed=0,1"]))
+    asked = Grid(sweep_of_text(dump_scenario(made), sets=["seed=0,1"]))
     (key,) = (one.key for point, strategy, one in asked.cases if (point, strategy) == (0, label))
     return str(key)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim import load_scenario
+from tests.seams import Result, load_scenario
 
 HERE = Path(__file__).parent
 SCENARIOS = HERE.parent / "scenarios"
@@ -52,38 +52,78 @@ def test_a_file_of_every_kind_is_loaded(name: str, kind: str) -> None:
 
 def test_a_text_and_a_path_are_the_same_scenario() -> None:
     of_text, of_path = varsim.load(SMALL.read_text()), varsim.load(SMALL)
-    assert of_text.scenario == of_path.scenario == load_scenario(SMALL)
+    assert of_text == of_path == load_scenario(SMALL)
 
 
-def test_what_is_loaded_is_an_experiment_of_its_scenario() -> None:
-    scenario = load_scenario(SMALL)
-    experiment = varsim.load(scenario)
-    assert experiment.kind == "training"
-    assert experiment.scenario is scenario
-    assert varsim.load(experiment) is experiment
+def test_what_is_loaded_is_the_scenario_itself() -> None:
+    scenario = varsim.load(SMALL)
+    assert (scenario.kind, scenario.cluster.workers) == ("training", 3)
+    assert varsim.load(scenario) is scenario
+    assert scenario == load_scenario(SMALL)
 
 
 def test_what_is_loaded_is_loaded_again_with_changes_and_strategies() -> None:
-    experiment = varsim.load(SMALL)
-    for given in (experiment, experiment.scenario):
-        changed = varsim.load(given, "seed=3", "on_write").scenario
-        assert (changed.seed, [s.kind for s in changed.strategies]) == (3, ["on_write"])
-        assert changed.cluster == experiment.scenario.cluster
+    given = varsim.load(SMALL)
+    changed = varsim.load(given, "seed=3", "on_write")
+    assert (changed.seed, [s.kind for s in changed.strategies]) == (3, ["on_write"])
+    assert changed.cluster == given.cluster
     with pytest.raises(varsim.ScenarioError, match=r"^--set sed=3: error: .*did you mean 'seed'"):
-        varsim.run(experiment, ["sed=3"])
+        varsim.run(given, ["sed=3"])
+
+
+def test_values_are_changed_by_their_paths_with_numbers_in_si() -> None:
+    scenario = varsim.load(SMALL)
+    paths = {"cluster.network.bandwidth": 2.5e8, "cluster.network.latency": "9 us"}
+    changed = scenario.replace(paths, seed=3)
+    assert (changed.seed, changed.cluster.network.worker_rate) == (3, 2.5e8)
+    assert changed.cluster.network.delay == 9e-6
+    assert changed == varsim.load(SMALL, ["cluster.network.bandwidth=2 Gbit/s", *TWO])
+    assert scenario.replace({"cluster.slow_workers": []}).cluster.slow_workers == ()
+    alone = scenario.replace(strategies=[{"kind": "on_write"}])
+    assert [one.kind for one in alone.strategies] == ["on_write"]
+    with pytest.raises(varsim.ScenarioError, match=r"did you mean 'seed'"):
+        scenario.replace(sed=3)
+
+
+TWO = ("cluster.network.latency=9 us", "seed=3")
+
+
+def test_verbs_take_the_same_changes() -> None:
+    base = {"stop.examples": 80}
+    result = varsim.run(said(), base, replications=1, engine="simpy")
+    assert (result.replications, result.scenario.stop.examples) == (1, 80)
+    assert varsim.check(said(), base)[0].strategy.label == "none"
+    table = varsim.sweep(said(), {"cluster.network.bandwidth": [1e8, 2e8], **base})
+    assert sorted({*table.frame()["cluster.network.bandwidth_bytes_per_s"]}) == [1e8, 2e8]
+
+
+def test_every_result_has_a_frame_runs_a_ranking_and_plots(tmp_path: Path) -> None:
+    table = varsim.sweep(said(), {"cluster.workers": [1, 2]}, most_replications=2)
+    assert len(table.runs) == table.frame()["replications"].sum()
+    ranking = table.ranking("examples_per_s", highest=True)
+    assert ranking is not None
+    assert ranking.best[0] in ("none", "on_write")
+    with pytest.raises(ValueError, match="did you mean examples_per_s"):
+        table.ranking("examples_per")
+    result = varsim.run(said())
+    assert result.frame().equals(result.summary)
+    found = varsim.tune(said(), {"targets.loss": 0.5}, rates=[0.1, 0.2])
+    assert [one.label for one in found.tuned] == ["none", "on_write"]
+    assert set(found.frame()["learning_rate"]) == {0.1, 0.2}
+    with pytest.raises(ValueError, match="no loss"):
+        varsim.tune(SCENARIOS / "read_or_write.yaml")
 
 
 def test_a_sweep_that_is_loaded_keeps_its_strategies() -> None:
     some = varsim.load(SCENARIOS / "scale_out.yaml", strategies=["none"])
     again = varsim.load(some, ["replications=1"])
     assert again.strategies == ("none",)
-    assert len(again.cases) == len(some.cases)
-    assert {point.scenario.replications for point in again.sweep.points} == {1}
+    assert {point.scenario.replications for point in again.points} == {1}
 
 
 def test_a_dict_is_run_with_changes_and_strategies() -> None:
     result = varsim.run(said(), ["replications=3"], strategies=["on_write"])
-    assert isinstance(result, varsim.Result)
+    assert isinstance(result, Result)
     assert result.strategies == ("on_write",)
     assert result.replications == 3
 
@@ -165,7 +205,7 @@ def test_training_and_variables_are_checked_by_how_they_begin() -> None:
     none, on_write = (one.update for one in training.check())
     assert 0.004 < none < 0.008 < on_write < 0.02  # two workers, 10 ms each on average
     program = varsim.load(SCENARIOS / "read_or_write.yaml")
-    assert len(program.check()) == len(program.scenario.all_modes)
+    assert len(program.check()) == len(program.all_modes)
 
 
 def test_training_is_explained_and_a_sweep_is_not() -> None:
@@ -202,7 +242,7 @@ def test_sweeps_and_plans_are_checked_from_python_too() -> None:
 
 def test_one_change_or_strategy_may_stand_alone() -> None:
     alone = varsim.load(said(), "seed=5", "on_write")
-    assert alone.scenario == varsim.load(said(), ["seed=5"], ["on_write"]).scenario
+    assert alone == varsim.load(said(), ["seed=5"], ["on_write"])
     table = varsim.sweep(said(), "cluster.workers=2,3", strategies="none")
     assert len(table.rows) == 2
 
@@ -211,7 +251,7 @@ def test_what_was_loaded_is_swept_and_planned_like_its_file() -> None:
     sets = ["cluster.workers=2,3"]
     table = varsim.sweep(said(), sets, strategies="none")
     loaded = varsim.load(said())
-    for given in (loaded, loaded.scenario):
+    for given in (loaded, loaded.replace()):
         assert varsim.sweep(given, sets, strategies="none").frame().equals(table.frame())
     of_two = varsim.load({**said(), "sweep": {"cluster.workers": [2, 3]}}, strategies=["none"])
     assert varsim.sweep(of_two).frame().equals(table.frame())

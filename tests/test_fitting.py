@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from tests.building import scenario
 from tests.reports import cells, checked, noted
-from tests.seams import Number
-from varsim import Scenario, ScenarioError, load, simulate
+from tests.seams import Number, simulate
+from varsim import Scenario, ScenarioError, load
 
 # 6.74 billion parameters in 2 bytes: 13.5 GB; with Adam 108 GB, of which 12 parts of 16 its state.
 MOMENTUM = {"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9}
@@ -154,7 +154,8 @@ class TestTwoSizes:
         text = file("{kind: none}", limits, device="device: v100_sxm2", number=number)
         loaded = load(text)
         assert isinstance(loaded.kind, str)
-        return loaded.scenario
+        scenario: Scenario = loaded
+        return scenario
 
     def test_what_fits_one_of_them_is_told(self) -> None:
         made = self.made(2)

@@ -19,8 +19,16 @@ from pydantic import BaseModel
 from ruamel.yaml import YAML
 
 from tests.differential.recorded import digest
-from tests.seams import STRATEGIES, Run, load_text, run_one
-from varsim import Scenario, ScenarioError, VariablesScenario, simulate, simulate_variables
+from tests.seams import (
+    STRATEGIES,
+    Run,
+    VariablesScenario,
+    load_text,
+    run_one,
+    simulate,
+    simulate_variables,
+)
+from varsim import Scenario, ScenarioError
 
 Content = dict[str, Any]
 Place = tuple[str | int, ...]

@@ -6,9 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import run, scenario
-from tests.seams import Phase, Trace
+from tests.seams import Phase, Trace, simulate
 from validation.networks import Ring
-from varsim import simulate
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.report.products.training import document
 from varsim.scenario.targets import Prices

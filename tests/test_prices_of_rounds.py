@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
-from tests.seams import Run, run_one
-from varsim import Scenario, simulate
+from tests.seams import Run, run_one, simulate
+from varsim import Scenario
 from varsim.study.case import case_of, measured
 from varsim.study.metrics import SENT
 from varsim.study.result import costs

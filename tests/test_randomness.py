@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.building import example, scenario
-from tests.seams import STRATEGIES, Run, Trace, run_one
-from varsim import simulate
+from tests.seams import STRATEGIES, Run, Trace, run_one, simulate
 
 UNIFORM = {"kind": "uniform", "low": 0.08, "high": 0.12}
 PLAYED = {"kind": "trace", "seconds": ((0.1, 0.2), (0.15,))}

@@ -122,7 +122,7 @@ class TestRegister:
         assert package.register(Waiting) is Waiting
         package.register(Even)
         loaded: Any = package.load(text("{kind: waiting}", constant="even"))
-        assert type(loaded.scenario.strategies[0]) is Waiting
+        assert type(loaded.strategies[0]) is Waiting
         assert loaded.run().table is not None
         with pytest.raises(package.ScenarioError, match="did you mean 'waiting'"):
             package.load(text("{kind: wating}"))
@@ -159,7 +159,7 @@ class TestRegister:
     def test_another_definition_has_other_runs(self) -> None:
         def key(strategy: type[Strategy]) -> str:
             scenario: Any = package.load(text("{kind: none}"))
-            return case_of(scenario.scenario, strategy()).key
+            return case_of(scenario, strategy()).key
 
         assert key(Waiting) == key(Waiting)
         assert key(Waiting) != key(AlsoWaiting)
@@ -219,7 +219,7 @@ folder = Path(sys.argv[1])
 text = (folder / "given.yaml").read_text()
 result = varsim.run(text, jobs=2)
 save(result, folder / "out")
-assert varsim.load(folder / "out/scenario.yaml").scenario == result.scenario
+assert varsim.load(folder / "out/scenario.yaml") == result.scenario
 table = varsim.sweep(text + "sweep: {cluster.workers: [2, 4]}\\n", jobs=2)
 assert not any(row.failure for row in table.rows), [row.failure for row in table.rows]
 asked = text + "targets: {throughput: 1 examples/s}\\nplan: {minimize: workers, "

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
-from tests.seams import LinkRow, Trace, load_text
-from varsim import Result
+from tests.seams import LinkRow, Result, Trace, load_text
 from varsim.report import page
 from varsim.report.files.save import save
 from varsim.report.products import figures

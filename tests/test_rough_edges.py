@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.building import scenario
 from tests.seams import app as cli
-from varsim import simulate
+from tests.seams import simulate
 
 
 def said(*arguments: object, code: int = 2) -> str:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.building import scenario
 from tests.reports import checked
-from tests.seams import Run, Trace, run_one
+from tests.seams import Result, Run, Trace, run_one, simulate
 from tests.test_randomness import PLAYED, times, values
-from varsim import Result, Scenario, simulate
+from varsim import Scenario
 from varsim.scenario.training import times_are_random
 from varsim.study import result as results
 from varsim.study.beginning import gradients

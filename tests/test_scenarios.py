@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.goldens import GOLDEN, check_columns, check_rows
-from varsim import (
+from tests.seams import (
     Result,
     VariablesResult,
     VariablesScenario,
-    load,
     load_scenario,
     simulate,
     simulate_variables,
 )
+from varsim import load
 
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
@@ -72,15 +72,20 @@ def swept(
 ) -> Any:
     """The table of some of the points of a sweep, each run twice or until it is known."""
     asked = load(path)
-    few = asked.sweep._replace(
-        points=asked.sweep.points[points], first_replications=2, most_replications=most, **given
+    few = replace(
+        asked,
+        points=asked.points[points],
+        first_replications=2,
+        most_replications=most,
+        **given,
+        strategies=tuple(strategies),
     )
-    return replace(asked, sweep=few, strategies=tuple(strategies)).run()
+    return few.run()
 
 
 def sweep_summary_of(path: Path) -> list[list[str]]:
     """The table of a few of its first points; of more where there is one strategy."""
-    alone = len(load(path).sweep.points[0].scenario.strategies) == 1
+    alone = len(load(path).points[0].scenario.strategies) == 1
     table = swept(path, slice(0, 9 if alone else 5, 2))
     return [list(map(text_of, row[:-1])) for row in (table.columns, *table.cells())]
 
@@ -118,7 +123,7 @@ def test_a_scenario_begins_with_its_question(path: Path) -> None:
     assert question.endswith("?")
     listed = (path.parent.parent / "docs/reference/scenarios.md").read_text()
     assert f"| [{path.stem}](../../scenarios/{path.name}) | {question} | `" in listed
-    name = load(path).sweep.name if path in SWEEPS else load_scenario(path).name
+    name = load(path).name if path in SWEEPS else load_scenario(path).name
     assert path.stem == name
 
 

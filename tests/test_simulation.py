@@ -7,20 +7,21 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import varsim
+from tests.seams import load_scenario, simulate
 
 SMALL = Path(__file__).parent / "small.yaml"
 PLAN = Path(__file__).parent.parent / "scenarios" / "plan_resnet50.yaml"
 
 
 def test_a_path_is_not_a_scenario() -> None:
-    with pytest.raises(TypeError, match=r"load one with varsim\.load_scenario\(path\)"):
-        varsim.simulate(str(SMALL))
+    with pytest.raises(TypeError, match=r"load one with varsim\.load\(path\)"):
+        simulate(str(SMALL))
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_without_a_process_nothing_runs(jobs: int) -> None:
     with pytest.raises(ValueError, match="jobs must be at least 1"):
-        varsim.simulate(varsim.load_scenario(SMALL), jobs=jobs)
+        simulate(load_scenario(SMALL), jobs=jobs)
 
 
 @pytest.mark.parametrize("run", [varsim.run, varsim.sweep, varsim.plan])
@@ -45,8 +46,8 @@ def test_a_run_is_asked_for_by_its_replication() -> None:
 
 def test_changes_are_a_list() -> None:
     with pytest.raises(TypeError, match=r"list of changes: .*\['replications=3'\]"):
-        varsim.load_scenario(SMALL, "replications=3")
-    assert varsim.load_scenario(SMALL, ["replications=3"]).replications == 3
+        load_scenario(SMALL, "replications=3")
+    assert load_scenario(SMALL, ["replications=3"]).replications == 3
 
 
 def test_no_more_processes_than_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +59,10 @@ def test_no_more_processes_than_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             raise InterruptedError
 
     monkeypatch.setattr("varsim.study.pool.Pool", NoPool)
-    scenario = varsim.load_scenario(SMALL)
+    scenario = load_scenario(SMALL)
     for jobs in (2, 1000):
         with pytest.raises(InterruptedError):
-            varsim.simulate(scenario, jobs=jobs)
+            simulate(scenario, jobs=jobs)
     # Two strategies and the yardstick, in two replications.
     assert asked == [2, 6]
 

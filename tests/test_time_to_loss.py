@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
-from tests.seams import METRICS, Run, run_one
-from varsim import Result, Scenario, simulate
+from tests.seams import METRICS, Result, Run, run_one, simulate
+from varsim import Scenario
 from varsim.cluster.workers.job import Job
 from varsim.scenario.targets import Targets
 from varsim.study.case import case_of, measured

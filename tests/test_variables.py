@@ -4,8 +4,8 @@ import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
 from tests.scenario_text import JARGON, problems
-from tests.seams import dump_scenario, load_text
-from varsim import Scenario, ScenarioError, VariablesScenario
+from tests.seams import VariablesScenario, dump_scenario, load_text
+from varsim import Scenario, ScenarioError
 
 TEXT = """\
 # What does a metric cost?

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import varsim
 from tests.calibration.nccl_output import devices, table
 from tests.seams import app as cli
-from tests.seams import load_text, stream
-from varsim import Scenario, load_scenario
+from tests.seams import load_scenario, load_text, simulate, stream
+from varsim import Scenario
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"
 TRACES = (DATA / "kineto_rank0.json", DATA / "kineto_rank1.json")
@@ -73,7 +72,7 @@ def scenario(text: str) -> Any:
 
 def step_time(text: str) -> float:
     """Seconds from the first update to the second."""
-    first, second = varsim.simulate(scenario(text)).steps["time_s"]
+    first, second = simulate(scenario(text)).steps["time_s"]
     return float(second - first)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.seams import Run, run_one
-from varsim import Scenario, load_scenario
+from tests.seams import Run, load_scenario, run_one
+from varsim import Scenario
 from varsim.calibration.forms import Measurements
 from varsim.calibration.fragment import Line, described, fragment, ring_time
 from varsim.calibration.measurement import TransferTable, UnreadableError, transfer

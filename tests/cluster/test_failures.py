@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from tests.building import APPLIED, NO_TIME, assert_same, gradient_rows, run, scenario
 from tests.lives import ELASTIC, MORTALS, mortal
-from tests.seams import STRATEGIES, Attempt, Phase, Trace
-from varsim import Scenario, simulate
+from tests.seams import STRATEGIES, Attempt, Phase, Trace, simulate
+from varsim import Scenario
 
 NS = 10**9
 NEVER = 1e6

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from tests.building import run, scenario
 from tests.lives import MORTAL
-from tests.seams import Attempt, dump_scenario, load_text
-from varsim import Scenario, simulate
+from tests.seams import Attempt, dump_scenario, load_text, simulate
+from varsim import Scenario
 
 NS = 10**9
 STEP: dict[str, Any] = {"kind": "constant", "value": 1.0}

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.programs import LATENCY, MODES, US, Mode, add, read, scenario, variable
-from tests.seams import ProgramTrace
+from tests.seams import ProgramTrace, VariablesScenario
 from tests.seams import run_of_program as trace
-from varsim import VariablesScenario
 
 # 1,000 numbers of 4 bytes.
 LARGE = variable(shape=(1000,), aggregation="mean")

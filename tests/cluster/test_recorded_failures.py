@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from tests.building import scenario
 from tests.lives import MORTAL
-from tests.seams import dump_scenario, load_text
+from tests.seams import dump_scenario, load_scenario, load_text
 from tests.strategies.test_by_hand import BASE, merged
-from varsim import Scenario, ScenarioError, load_scenario
+from varsim import Scenario, ScenarioError
 
 DAY = 86_400.0
 LINKS_OF_RACKS = {"bandwidth": "1 GB/s", "latency": "0 s", "oversubscription": 1}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.building import kill, restart, run, scenario
-from tests.seams import Trace
-from varsim import simulate
+from tests.seams import Trace, simulate
 
 COPIES: list[dict[str, Any]] = [
     {"kind": "on_read", "read_every": 9},

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from tests.building import scenario
 from tests.seams import app as cli
-from varsim import simulate
+from tests.seams import simulate
 from varsim.study import beginning
 from varsim.study.beginning import gradients, hopeless
 

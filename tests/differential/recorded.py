@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.building import gradient_rows, scenario
-from tests.seams import ProgramTrace, Run, Trace, load_text, run_one
-from varsim import Scenario, simulate_variables
+from tests.seams import ProgramTrace, Run, Trace, load_text, run_one, simulate_variables
+from varsim import Scenario
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
 # Of anything, of servers with many ties, of runs that are struck, of jobs that outlive that, and of

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.seams import ProgramTrace, load_text, run_of_program
-from varsim import VariablesScenario, load
+from tests.seams import ProgramTrace, VariablesScenario, load_text, run_of_program
+from varsim import load
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
 TEXT = """

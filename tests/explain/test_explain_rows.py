@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.explain.telling import acting, all_rows, traced
-from tests.seams import ProgramTrace
-from varsim import VariablesScenario, simulate_variables
+from tests.seams import ProgramTrace, VariablesScenario, simulate_variables
 
 ACTS = ["compute", "add, value: 3", "read", "moving_average, momentum: 0.9, value: 2"]
 ACTS += ["sub, value: 1, times: 5"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tests.explain.telling import acting, rows, sentences
-from varsim import VariablesScenario
+from tests.seams import VariablesScenario
 
 WRITES = ["assign, value: [3, 1, 2]", "add, value: [3, 1, 2]", "sub, value: 1"]
 MOVE = "moving_average, momentum: 0.9, value: [3, 1, 2]"

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.scenario_text import JARGON, VALID, problems
-from tests.seams import load_text
-from varsim import ScenarioError, load_scenario
+from tests.seams import load_scenario, load_text
+from varsim import ScenarioError
 
 # A place for a value of each type: what stands there in VALID, and how it is read.
 PLACES_OF = {

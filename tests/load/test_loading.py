@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.scenario_text import VALID
-from tests.seams import dump_scenario, file_schema, load_text
-from varsim import ScenarioError, load_scenario
+from tests.seams import dump_scenario, file_schema, load_scenario, load_text
+from varsim import ScenarioError
 
 quick = settings(deadline=2000, max_examples=150)
 

@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.scenario_text import JARGON, VALID, problems
-from tests.seams import load_text
-from varsim import ScenarioError, load, load_scenario
+from tests.seams import load_scenario, load_text
+from varsim import ScenarioError, load
 
 TABLE: Final = Path(__file__).with_name("mistakes.yaml")
 WRITTEN: Final = YAML(typ="safe", pure=True).load(TABLE.read_text(encoding="utf-8"))

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from tests.scenario_text import VALID
-from tests.seams import Run, Trace, dump_scenario, load_text, run_one, sweep_of_text
-from varsim import Scenario, load
+from tests.seams import Grid, Run, Trace, dump_scenario, load_text, run_one, sweep_of_text
+from varsim import Scenario
 
 SHARED = "  optimizer: {kind: sgd, learning_rate: 0.1}\n"
 SHORT = VALID.replace("global_steps: 500", "global_steps: 30").replace(
@@ -38,7 +38,7 @@ def adam(**settings: float) -> Any:
 
 def cases(text: str) -> list[str]:
     """What the runs of each strategy of a text are kept by in a sweep."""
-    asked: Any = load(sweep_of_text(text, sets=["seed=7,8"]))
+    asked = Grid(sweep_of_text(text, sets=["seed=7,8"]))
     return [case.key for point, _, case in asked.cases if point == 0]
 
 

@@ -34,7 +34,7 @@ def of_file(text: str, dimension: str) -> Any:
     }
     *path, key = FIELDS[dimension].split(".")
     reduce(dict.__getitem__, path, given)[key] = text
-    return reduce(getattr, (*path, key), load(given).scenario)
+    return reduce(getattr, (*path, key), load(given))
 
 
 @pytest.mark.parametrize(

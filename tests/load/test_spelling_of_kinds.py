@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import scenario
-from tests.seams import Training, dump_scenario
-from varsim import ScenarioError, load
+from tests.seams import dump_scenario
+from varsim import Scenario, ScenarioError, load
 
 FILE = """\
 name: spelt
@@ -30,11 +30,11 @@ stop: {{global_steps: 2}}
 )
 def test_a_kind_is_read_in_any_case(written: str) -> None:
     loaded = load(FILE.format(kind=written))
-    assert isinstance(loaded, Training)
-    (strategy,) = loaded.scenario.strategies
+    assert isinstance(loaded, Scenario)
+    (strategy,) = loaded.strategies
     assert strategy.label == strategy.kind == "on_write"
     # And so it is asked for and written.
-    assert loaded.scenario == load(FILE.format(kind="on_write")).scenario
+    assert loaded == load(FILE.format(kind="on_write"))
     assert load(FILE.format(kind="on_write"), strategies=["ON_WRITE"]) == loaded
 
 
@@ -59,10 +59,10 @@ def test_what_others_call_it_is_that_and_its_name(called: str, settings: str) ->
     _, comma, said = settings.partition(", ")
     needed = comma + said if called in ("sync_ps", "fedavg") else ""
     loaded = load(FILE.format(kind=called + needed))
-    assert isinstance(loaded, Training)
+    assert isinstance(loaded, Scenario)
     assert loaded == named
-    assert [one.label for one in loaded.scenario.strategies] == [called]
-    assert called not in dump_scenario(loaded.scenario).replace(f"name: {called}", "")
+    assert [one.label for one in loaded.strategies] == [called]
+    assert called not in dump_scenario(loaded).replace(f"name: {called}", "")
 
 
 def test_what_the_file_says_stands() -> None:
@@ -77,9 +77,9 @@ def test_nothing_overlaps_where_all_gradients_are_ready_at_once() -> None:
 
 def test_two_of_one_kind_are_told_apart() -> None:
     loaded = load(FILE.format(kind="ddp}\n  - {kind: zero3"), ["strategies.zero3.micro_batches=2"])
-    assert isinstance(loaded, Training)
-    assert [one.label for one in loaded.scenario.strategies] == ["ddp", "zero3"]
-    assert loaded.scenario.strategies[1].model_dump()["micro_batches"] == 2
+    assert isinstance(loaded, Scenario)
+    assert [one.label for one in loaded.strategies] == ["ddp", "zero3"]
+    assert loaded.strategies[1].model_dump()["micro_batches"] == 2
 
 
 def test_a_mistake_in_one_is_told_at_its_place() -> None:
@@ -111,8 +111,8 @@ def test_a_change_may_name_a_strategy_as_a_file_does(kind: str, path: str) -> No
 def test_a_name_is_not_spelt_otherwise() -> None:
     two = FILE.format(kind="on_write, name: ON_WRITE}\n  - {kind: on_write")
     changed = load(two, ["strategies.ON_WRITE.micro_batches=2"])
-    assert isinstance(changed, Training)
-    assert [one.model_dump()["micro_batches"] for one in changed.scenario.strategies] == [2, None]
+    assert isinstance(changed, Scenario)
+    assert [one.model_dump()["micro_batches"] for one in changed.strategies] == [2, None]
     with pytest.raises(ScenarioError, match="several strategies have kind 'On_Write'"):
         load(two, ["strategies.On_Write.micro_batches=2"])
 
@@ -141,5 +141,5 @@ def test_every_name_of_the_page_on_names_means_its_kind() -> None:
             assert "unknown kind" not in told
             if not told:  # else it needs something that the name does not say
                 loaded = load(FILE.format(kind=name))
-                assert isinstance(loaded, Training)
-                assert loaded.scenario.strategies[0].kind == kind
+                assert isinstance(loaded, Scenario)
+                assert loaded.strategies[0].kind == kind

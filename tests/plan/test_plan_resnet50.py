@@ -10,8 +10,7 @@ import pytest
 
 from tests.goldens import GOLDEN, check_columns
 from tests.plan.planning import plan_of, searched
-from tests.seams import load_text
-from varsim import simulate
+from tests.seams import load_text, simulate
 from varsim.report.formats import render
 from varsim.scenario.plan import load_question
 from varsim.study.cells import Places

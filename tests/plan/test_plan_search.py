@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.plan.planning import BASE, BLOCK, codes, note, plan_of, question, searched
-from tests.seams import Note
-from varsim import simulate
+from tests.seams import Note, simulate
 from varsim.report.products.plan_cells import document
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study import search as searching

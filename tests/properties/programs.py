@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from varsim import VariablesScenario
+from tests.seams import VariablesScenario
 
 WRITES = ["assign", "assign_add", "assign_sub"]
 

@@ -21,8 +21,8 @@ from tests.building import (
 )
 from tests.properties.drawing import scenarios
 from tests.properties.settings import examples
-from tests.seams import STRATEGIES, Run, Trace, run_one
-from varsim import Scenario, simulate
+from tests.seams import STRATEGIES, Run, Trace, run_one, simulate
+from varsim import Scenario
 
 # What counts bytes, and bytes per second, wherever it stands in a scenario.
 _SIZES: Final = {"size", "bucket_size", "first_bucket_size", "segment_size"}

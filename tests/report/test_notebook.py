@@ -11,43 +11,43 @@ from typer.testing import CliRunner
 
 import varsim
 from tests.browsing import chromium
-from tests.seams import Training
+from tests.seams import Result, load_scenario
 from tests.seams import app as cli
-from varsim import Result
+from varsim import Scenario
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ROOT / "tests" / "small.yaml"
 
 
 @pytest.fixture(scope="module")
-def experiment() -> Training:
+def experiment() -> Scenario:
     loaded = varsim.load(SMALL)
-    assert isinstance(loaded, Training)
+    assert isinstance(loaded, Scenario)
     return loaded
 
 
 @pytest.fixture(scope="module")
-def result(experiment: Training) -> Result:
+def result(experiment: Scenario) -> Result:
     return experiment.run()
 
 
-def test_an_experiment_is_shown_as_its_file_and_changed_as_by_set(experiment: Training) -> None:
-    changed = experiment.replace("cluster.workers", 5).replace("cluster.network.latency", "9 us")
-    assert (changed.scenario.cluster.workers, experiment.scenario.cluster.workers) == (5, 3)
+def test_an_experiment_is_shown_as_its_file_and_changed_as_by_set(experiment: Scenario) -> None:
+    changed = experiment.replace({"cluster.workers": 5, "cluster.network.latency": 9e-6})
+    assert (changed.cluster.workers, experiment.cluster.workers) == (5, 3)
     assert "latency: 9 us" in repr(changed)
-    assert varsim.load(repr(changed)).scenario == changed.scenario
+    assert varsim.load(repr(changed)) == changed
     with pytest.raises(varsim.ScenarioError, match="unknown key 'worker'; did you mean 'workers'"):
-        experiment.replace("cluster.worker", 5)
+        experiment.replace({"cluster.worker": 5})
     with pytest.raises(varsim.ScenarioError, match="9 has no unit"):
-        experiment.replace("cluster.network.latency", 9)
+        experiment.replace({"cluster.network.latency": "9"})
 
 
 @pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
 def test_a_scenario_is_shown_as_its_file(file: Path) -> None:
-    scenario = varsim.load_scenario(file)
+    scenario = load_scenario(file)
     assert repr(scenario) == str(scenario) == repr(varsim.load(file))
     assert "latency: " in repr(scenario)
-    assert varsim.load(repr(scenario)).scenario == scenario
+    assert varsim.load(repr(scenario)) == scenario
 
 
 @pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
@@ -82,7 +82,7 @@ def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.product
 def test_the_frame_of_the_timeline_shows_all_of_it(result: Result, tmp_path: Path) -> None:
-    many = varsim.load(SMALL).replace("cluster.workers", 24).run()
+    many = varsim.load(SMALL).replace({"cluster.workers": 24}).run()
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html>{many.timeline()._repr_html_()}")
     with chromium() as browser:
@@ -229,8 +229,8 @@ def test_a_string_has_no_colours(result: Result, monkeypatch: pytest.MonkeyPatch
     assert "\x1b" not in repr(table)
 
 
-def test_two_results_are_compared_pair_by_pair(experiment: Training, result: Result) -> None:
-    slower = experiment.replace("cluster.network.bandwidth", "1 Mbit/s").run()
+def test_two_results_are_compared_pair_by_pair(experiment: Scenario, result: Result) -> None:
+    slower = experiment.replace({"cluster.network.bandwidth": "1 Mbit/s"}).run()
     found = varsim.compare(result, slower)
     assert list(found) == list(result.strategies)
     for name, times in found.items():
@@ -243,7 +243,7 @@ def test_two_results_are_compared_pair_by_pair(experiment: Training, result: Res
         assert min(ratios) <= times.mean <= max(ratios)
         assert times.mean < 1
     with pytest.raises(ValueError, match="paired by replication: seed is"):
-        varsim.compare(result, experiment.replace("seed", 99).run())
+        varsim.compare(result, experiment.replace(seed=99).run())
     with pytest.raises(ValueError, match="no metric 'example'"):
         varsim.compare(result, result, "example")
 
@@ -287,7 +287,7 @@ def test_the_timeline_has_the_theme_of_jupyterlab_or_else_of_the_browser(
     ("cell", "shown"),
     [
         (
-            'varsim.load(SMALL).replace("cluster.netwrk", 5)',
+            'varsim.load(SMALL).replace({"cluster.netwrk": 5})',
             "ScenarioError: --set cluster.netwrk=5: error: cluster: unknown key 'netwrk'; "
             "did you mean 'network'?",
         ),

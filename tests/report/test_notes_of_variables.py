@@ -3,12 +3,11 @@
 import pytest
 
 from tests.programs import add, read, scenario, variable
-from varsim import simulate_variables
+from tests.seams import simulate_variables
 from varsim.report.notes import line
 from varsim.report.products.figures import links
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown, unheld
-from varsim.study.experiment import Program
 from varsim.study.metrics import Carried
 from varsim.study.program import VariablesResult
 
@@ -66,7 +65,7 @@ def test_drawn_values_are_no_exact_ones() -> None:
 
 def test_a_check_of_random_times_says_that_it_looked_at_one_replication() -> None:
     made = scenario((add(1.0), COMPUTE), cluster=RANDOM, replications=4)
-    (note,) = Program(made).check().report.notes
+    (note,) = made.check().report.notes
     assert (note.code, note.values) == ("first-replication", {"of": 4})
 
 
@@ -104,8 +103,8 @@ def test_links_that_are_shown_alike_are_in_the_order_of_their_names() -> None:
 
 def test_what_an_explanation_shows_of_a_part_is_named_so() -> None:
     made = scenario((add(1.0),), (read(every=2),), steps=8)
-    assert Program(made).explain(steps=2).report.table.corner == "mode, steps 1 to 2"
-    assert Program(made).explain(steps=8).report.table.corner == "mode"
+    assert made.explain(steps=2).report.table.corner == "mode, steps 1 to 2"
+    assert made.explain(steps=8).report.table.corner == "mode"
 
 
 def test_one_copy_is_explained_once_however_it_would_be_aggregated() -> None:
@@ -114,6 +113,6 @@ def test_one_copy_is_explained_once_however_it_would_be_aggregated() -> None:
     )
     both = (add(1.0), add(1.0, variable="w"))
     made = scenario(both, variables=several, modes=("none",))
-    (table,) = Program(made).explain().report.details[1:]
+    (table,) = made.explain().report.details[1:]
     (about,) = table.above
     assert "One copy of v and w is on ps 0." in about

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.building import scenario
-from tests.seams import Note, Number
-from varsim import Scenario, simulate
+from tests.seams import Note, Number, simulate
+from varsim import Scenario
 from varsim.cli import app as cli
 from varsim.report.products.cautions import contradicted, guess, lockstep
 from varsim.report.wording import written

@@ -7,8 +7,7 @@ import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
 from tests.reports import noted
-from tests.seams import Number, why
-from varsim import Result, simulate
+from tests.seams import Number, Result, simulate, why
 
 DOWN = ("life_detection", "life_repair", "life_restart")
 PARTS = ("goodput", "life_checkpoint", "life_lost", *DOWN)

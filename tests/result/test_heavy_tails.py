@@ -9,9 +9,9 @@ import pytest
 
 from tests.building import scenario
 from tests.plan import planning
-from tests.seams import Number, Run, run_one
+from tests.seams import Number, Run, run_one, simulate
 from tests.sweep import sweeping
-from varsim import Scenario, simulate
+from varsim import Scenario
 from varsim.study.runs import replications
 from varsim.study.verdict import CORRELATION_TIMES, interval, tail_of_step
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
-from tests.seams import METRICS, Outcome
-from varsim import Result, simulate
+from tests.seams import METRICS, Outcome, Result, simulate
 
 BY_HAND = {
     "simulated_time": 10,

@@ -11,8 +11,7 @@ import pytest
 
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_result
-from tests.seams import Run, run_one
-from varsim import Result, simulate
+from tests.seams import Result, Run, run_one, simulate
 from varsim.report.files.save import save
 from varsim.report.products.figures import staleness
 from varsim.scenario.targets import Prices

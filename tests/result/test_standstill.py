@@ -7,8 +7,7 @@ import pytest
 
 from tests.building import kill, scenario
 from tests.handmade import SECOND, a_scenario, a_trace, alone, result_of
-from tests.seams import Note, Outcome, Standstill, Trace
-from varsim import Result, simulate
+from tests.seams import Note, Outcome, Result, Standstill, Trace, simulate
 
 REPORT = "stuck: the run deadlocked at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 

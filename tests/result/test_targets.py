@@ -3,8 +3,7 @@
 import pytest
 
 from tests.building import scenario
-from tests.seams import Note
-from varsim import Result, simulate
+from tests.seams import Note, Result, simulate
 
 EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}
 

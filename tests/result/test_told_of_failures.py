@@ -6,8 +6,7 @@ import pytest
 
 from tests.building import DAY, HOUR, MORTAL, scenario
 from tests.reports import noted
-from tests.seams import Note, Number, why
-from varsim import simulate
+from tests.seams import Note, Number, simulate, why
 
 
 def times(said: Note) -> float:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import scenario
-from tests.seams import Note, Number, why
-from varsim import Scenario, simulate
+from tests.seams import Note, Number, simulate, why
+from varsim import Scenario
 from varsim.report.products.cautions import unsaid
 from varsim.report.wording import written
 from varsim.study.beginning import begin, optimizer_time, overlap_gains, pushed_late

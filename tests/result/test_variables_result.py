@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.programs import MODES, WIRE, add, read, scenario, variable
-from tests.seams import Number
-from varsim import VariablesResult, VariablesScenario, simulate, simulate_variables
+from tests.seams import Number, VariablesResult, VariablesScenario, simulate, simulate_variables
 
 # 1,000 numbers of 4 bytes. A write of all costs 4 x 1444 us in a ring, 12100 us on a server; a
 # read from outside 8100 us where copies are collected, 4100 us from a server.

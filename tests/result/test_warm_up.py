@@ -6,8 +6,7 @@ import pytest
 
 from tests.building import scenario
 from tests.handmade import a_result, a_trace
-from tests.seams import METRICS, Run, run_one
-from varsim import Result, simulate
+from tests.seams import METRICS, Result, Run, run_one, simulate
 from varsim.study.case import case_of, measured
 from varsim.study.metrics import ACTIVITIES
 

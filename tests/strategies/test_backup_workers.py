@@ -18,9 +18,8 @@ from tests.building import (
     run,
     scenario,
 )
-from tests.seams import Run, run_one, stream
+from tests.seams import Run, load_scenario, run_one, simulate, stream
 from tests.statistical import assert_mean, harmonic, step_times
-from varsim import load_scenario, simulate
 
 
 def backups(needed: int) -> dict[str, Any]:

@@ -35,8 +35,8 @@ from tests.building import (
     milliseconds,
     staleness,
 )
-from tests.seams import Attempt, Run, Span, Trace, run_one
-from varsim import Scenario, load_scenario
+from tests.seams import Attempt, Run, Span, Trace, load_scenario, run_one
+from varsim import Scenario
 
 KEYS = (
     *("steps", "spans", "updates", "fates", "order", "staleness", "sent", "moved", "attempts"),

@@ -32,8 +32,8 @@ from tests.building import (
     span_rows,
 )
 from tests.properties.checking import problems
-from tests.seams import STRATEGIES, Phase, Run, Trace, ready, run_one
-from varsim import Scenario, simulate
+from tests.seams import STRATEGIES, Phase, Run, Trace, ready, run_one, simulate
+from varsim import Scenario
 
 # More of the same kinds, where settings change what happens.
 MORE: dict[str, dict[str, Any]] = {

@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.building import Model, gradient_rows, kill, mean, run, scenario, slow
-from tests.seams import Run, run_one, trained
-from varsim import simulate
+from tests.seams import Run, run_one, simulate, trained
 
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
 FAIR = {**WIRE, "sharing": "fair"}

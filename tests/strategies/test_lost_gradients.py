@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.building import kill, restart, scenario, slow
-from varsim import Result, simulate
+from tests.seams import Result, simulate
 
 KINDS: dict[str, dict[str, Any]] = {
     "on_read": {"kind": "on_read", "read_every": 4},

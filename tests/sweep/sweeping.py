@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import varsim
 from tests.seams import Note, Report, sweep_of_text
-from varsim import load
 
 
 def told(table: Any) -> Report:
@@ -55,5 +55,4 @@ def sweep(block: str = "", sets: Sequence[str] = (), base: str = BASE) -> Any:
 
 def carried_out(what: Any, directory: Path) -> Any:
     """The table of a sweep whose runs are kept in `directory`."""
-    asked: Any = load(what)
-    return asked.run(directory=directory)
+    return varsim.sweep(what, directory=directory)

@@ -14,7 +14,7 @@ from tests.sweep.sweeping import BASE, carried_out, noted, sweep
 from varsim import load
 from varsim.cluster.record.trace import WORKER
 from varsim.report.products.sweep_points import points
-from varsim.study.grid import descriptions
+from varsim.study.grid import Grid, descriptions
 from varsim.study.lives import INTERVAL
 from varsim.study.verdict import interval
 
@@ -111,7 +111,7 @@ def test_inside_a_run_every_point_meets_the_same_failures(tmp_path: Path) -> Non
     assert frame["goodput"].nunique() == 4
 
     deaths = set()
-    for made in load(swept).scenarios:
+    for made in [case.scenario for case in Grid(load(swept)).distinct]:
         life = run_one(Run(made, 0, 0)).life
         assert life is not None
         of_each = [life[life[:, WORKER] == rank] for rank in range(4)]

@@ -14,8 +14,7 @@ from varsim.cli.campaigns import _teller
 from varsim.report import page
 from varsim.report.files.save import put_report, write_sweep
 from varsim.report.formats import csv_text
-from varsim.study.experiment import SweepExperiment
-from varsim.study.grid import Table
+from varsim.study.grid import Grid, Table
 from varsim.study.verdict import interval
 
 
@@ -292,7 +291,7 @@ class TestTold:
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         base = base.replace("{global_steps: 10}", stop).replace("on_write", "none")
         swept = sweep("workload.optimizer.learning_rate: [0.1, 0.2]", base=base)
-        experiment = SweepExperiment(swept)
+        experiment = Grid(swept)
         text = _teller(experiment)(experiment.distinct[0].key, 30.0)
         assert text.replace("workload.optimizer.", "") == said
 

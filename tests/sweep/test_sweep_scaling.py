@@ -7,8 +7,7 @@ import pytest
 
 from tests.sweep.sweeping import carried_out, sweep
 from varsim.cli.campaigns import _teller
-from varsim.study.experiment import SweepExperiment
-from varsim.study.grid import Speed
+from varsim.study.grid import Grid, Speed
 
 
 def speed(*values: float, exact: bool = False) -> Speed:
@@ -50,7 +49,7 @@ def test_progress_names_only_what_makes_a_difference() -> None:
         "cluster.workers: [2, 4]\nworkload.batch_size: [4]\n"
         "strategies.backup_workers.replicas_to_aggregate: [1, 2]"
     )
-    experiment = SweepExperiment(asked)
+    experiment = Grid(asked)
     said = {label: _teller(experiment)(case.key, 12.0) for _, label, case in experiment.cases}
     assert said["on_write"] == "all-reduce at workers = 4: 12 examples/s"
     assert said["backup_workers"].endswith(

@@ -1,5 +1,7 @@
 """A sweep block becomes points, or is refused with the place and what to type."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.seams import load_text, sweep_of_text
@@ -123,7 +125,7 @@ class TestSpace:
         again = sweep_of_text(one.yaml)
         assert again.points == one.points
         assert len(one.points) == 12
-        assert again._replace(yaml="") == one._replace(yaml="")
+        assert replace(again, yaml="") == replace(one, yaml="")
 
 
 class TestSets:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from varsim import Scenario, load_scenario
+from tests.seams import load_scenario
+from varsim import Scenario
 from varsim.study.runs import Processes, Runs
 from varsim.study.store import Store
-from varsim.study.tune import Search
+from varsim.study.tune import Tuning
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TUNED = ("heavy_tail", "k_of_n", "more_gradients_than_workers", "quickstart", "read_every",
@@ -37,7 +38,7 @@ def test_one_rate_for_all_is_that_of_the_workload(name: str) -> None:
 def test_the_quickstarts_are_what_tune_finds(tmp_path: Path) -> None:
     scenario = loaded("quickstart")
     with Store(tmp_path) as store, Processes(2) as backend:
-        found = Search(scenario).run(Runs(store, backend, lambda status: None))
+        found = Tuning(scenario).run(Runs(store, backend, lambda status: None))
     for one in found.tuned:
         as_good = {one.best.rate, *(tie.rate for tie in one.ties)}
         assert one.before in as_good, f"{one.label} is best at {one.best.rate:g}"

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.seams import app as cli
-from varsim import Scenario, load_scenario
+from tests.seams import load_scenario
+from varsim import Scenario
 
 BOWL = """\
 # Which is the sooner?

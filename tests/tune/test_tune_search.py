@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
-from varsim import Scenario, simulate
+from tests.seams import simulate
+from varsim import Scenario
 from varsim.report.formats import render
 from varsim.report.products.tune import measured, report
 from varsim.report.told import Cell, Note, Number
 from varsim.study.runs import Backend, Here, Processes, Runs
 from varsim.study.store import Store
-from varsim.study.tune import MORE, Rates, Search
+from varsim.study.tune import MORE, Rates, Tuning
 
 BOWL = {"kind": "quadratic", "dimension": 1}
 LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}
@@ -46,7 +47,7 @@ def made(rate: float, *kinds: str, **changes: Any) -> Scenario:
 def searched(
     what: Scenario, folder: Path, rates: tuple[float, ...] = (), backend: Backend | None = None
 ) -> Rates:
-    search = Search(what, rates)
+    search = Tuning(what, rates)
     with Store(folder) as store, backend or Here() as there:
         return search.run(Runs(store, there, lambda status: None))
 

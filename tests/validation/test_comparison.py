@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.seams import load_scenario
 from tests.validation.recording import asynchronous, collective, run_of, sync, table
-from varsim import load_scenario
 from varsim.calibration.recorded.comparison import (
     Comparison,
     Spread,

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.building import scenario
+from tests.seams import simulate
 from validation.published import presets as measured
-from varsim import Scenario, simulate
+from varsim import Scenario
 from varsim.report.products.cautions import presets_alone
 from varsim.values.presets import preset_errors
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from varsim.scenario.space import Sweep
     from varsim.study.case import Case
     from varsim.study.cheapest import Planning
-    from varsim.study.experiment import SweepExperiment
+    from varsim.study.grid import Grid as Swept
     from varsim.study.runs import Backend, Books, Watcher
     from varsim.study.store import Store
 
@@ -127,9 +127,9 @@ def sweep(
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
-    experiment = _experiment(asked, tuple(strategy), file)
+    swept = _grid(asked, file)
     number, of = shard or (1, 1)
-    mine = experiment.distinct[number - 1 :: of]
+    mine = swept.distinct[number - 1 :: of]
     expected = mine * asked.first_replications
     told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
     as_it_is = not (given or strategy or precision or most_replications)
@@ -137,12 +137,12 @@ def sweep(
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)
     with opened(directory, "made again") as store:
-        books = experiment.books(store, mine)
+        books = swept.books(store, mine)
         todo = books.begin()
         if books.resumed and not quiet:
             complain(f"varsim: {books.resumed} of {books.resumed + len(todo)} already there")
         cases = [books.cases[key] for key, _ in todo]
-        told = _teller(experiment)
+        told = _teller(swept)
         with making(store, cases, jobs or None, scheduler, quiet, told) as (made_by, watch):
             watch(books.status)
             write_sweep(asked, question(file, whole=as_it_is), directory)
@@ -150,7 +150,7 @@ def sweep(
     if told_by and not quiet:
         complain(told_by)
     if shard is None:
-        _conclude(experiment, books, file, directory, format, plots, all_rows)
+        _conclude(swept, books, file, directory, format, plots, all_rows)
         return
     write(f"part {number} of {of}: {counted(books.status.done, 'run')} in {directory}")
     write(f"when all parts are there: varsim merge {file} DIR DIR ...")
@@ -185,18 +185,18 @@ def merge(
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
-    experiment = _experiment(asked, tuple(strategy), file)
+    swept = _grid(asked, file)
     for part in parts:
         if not is_runs_file(part / STORE):
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
     directory = claim(file, out, "sweep", asked)
-    keys = {case.key for case in experiment.distinct}
+    keys = {case.key for case in swept.distinct}
     with opened(directory, _MISSING) as store:
         for part in parts:
             if part.resolve() != directory.resolve():
                 with opened(part, _MISSING) as source:
                     store.add(one for one in source.runs() if one.key in keys)
-        books = experiment.books(store)
+        books = swept.books(store)
         missing = len(books.begin())
         as_it_is = not (sets or strategy or precision or most_replications)
         write_sweep(asked, question(file, whole=as_it_is), directory)
@@ -207,29 +207,29 @@ def merge(
             f"varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
-    _conclude(experiment, books, file, directory, format, plots, all_rows)
+    _conclude(swept, books, file, directory, format, plots, all_rows)
 
 
-def _experiment(sweep: "Sweep", strategies: tuple[str, ...], file: Path) -> "SweepExperiment":
-    """The experiment; ScenarioError where a strategy is asked for that is not in the file."""
+def _grid(sweep: "Sweep", file: Path) -> "Swept":
+    """What is run of a sweep; ScenarioError where it names a strategy that is not in the file."""
     from varsim.scenario.fault import ScenarioError
-    from varsim.study.experiment import SweepExperiment
+    from varsim.study.grid import Grid
 
     try:
-        return SweepExperiment(sweep, strategies)
+        return Grid(sweep)
     except ValueError as error:
         raise ScenarioError.of_file(str(file), str(error)) from None
 
 
-def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
+def _teller(swept: "Swept") -> Callable[[str, float], str]:
     """Says in words which case is the best so far: by what makes a difference to its times."""
     from varsim.study.grid import mattering, short_names
 
-    sweep = experiment.sweep
+    sweep = swept.sweep
     first: dict[str, tuple[int, str]] = {}
-    for point, label, case in experiment.cases:
+    for point, label, case in swept.cases:
         first.setdefault(case.key, (point, label))
-    varied = mattering(sweep, [(point, label, case.key) for point, label, case in experiment.cases])
+    varied = mattering(sweep, [(point, label, case.key) for point, label, case in swept.cases])
 
     def told(key: str, speed: float) -> str:
         point, label = first[key]
@@ -244,7 +244,7 @@ def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
 
 
 def _conclude(
-    experiment: "SweepExperiment",
+    swept: "Swept",
     books: "Books",
     file: Path,
     directory: Path,
@@ -255,7 +255,7 @@ def _conclude(
     """Write and print what came of it."""
     from varsim.report.files.save import FORMS, SWEPT, put_report
 
-    table = experiment.table(books)
+    table = swept.table(books)
     asked = question(directory / SWEPT, whole=True)
     told = replace(table.report, question=asked)
     put_report(told if plots else replace(told, pictures=tuple), directory)
@@ -358,8 +358,6 @@ def refuse_excess_of(cases: "Sequence[Case]", replications: int, sure: bool) -> 
     if why := excess([case.scenario for case in cases], replications, sure=sure):
         refuse(why)
 
-
-_TRIED: Final = 10  # rates of a strategy in tune, about
 
 Objectives = Literal[
     "cost_per_hour",
@@ -526,33 +524,27 @@ def tune(
     from varsim.report.files.directory import put_file
     from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
-    from varsim.study.case import case_of
-    from varsim.study.experiment import load
     from varsim.study.runs import Runs, backend
     from varsim.study.store import Store
-    from varsim.study.tune import Search
+    from varsim.study.tune import Tuning
 
     options.check_all(every, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
-    experiment = load(load_scenario(file, given, tuple(strategy)))
-    if experiment.kind != "training" or not experiment.scenario.workload.has_values:
-        why = "problem timing has" if experiment.kind == "training" else "variables have"
-        refuse(f"{file}: {why} no loss, and so no best learning rate")
-    scenario = experiment.scenario
-    tried = rates.rates if rates is not None else ()
+    scenario = load_scenario(file, given, tuple(strategy))
+    try:
+        tuning = Tuning(scenario, rates.rates if rates is not None else ())
+    except ValueError as error:
+        refuse(f"{file}: {error}")
     if out is not None:
         _check_target(out)
-    cases = [case_of(scenario, strategy) for strategy in scenario.strategies]
-    cases *= len(tried) or _TRIED
-    refuse_excess_of(cases, scenario.replications, sure=True)
+    refuse_excess_of(tuning.cases, tuning.first, sure=True)
     with (
         TemporaryDirectory(prefix="varsim-") as directory,
         Store(Path(directory)) as store,
-        backend(cases * scenario.replications, jobs or None, None) as made_by,
+        backend(tuning.cases * tuning.first, jobs or None, None) as made_by,
+        SweepProgress(quiet, partial(best_so_far, tuning)) as progress,
     ):
-        search = Search(scenario, tried)
-        with SweepProgress(quiet, partial(best_so_far, search)) as progress:
-            found = search.run(Runs(store, made_by, progress.show))
+        found = tuning.run(Runs(store, made_by, progress.show))
     told = replace(report(found), question=question(file))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:

@@ -61,15 +61,15 @@ def run(
 
     options.check_all(all_rows, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
-    experiment = loaded(file, given, strategy)
-    made_by = use_for(engine, experiment)
+    what = loaded(file, given, strategy)
+    made_by = use_for(engine, what)
     asked = question(file, whole=not given and not strategy)
-    refuse_excess(experiment, yes)
-    directory = out if out is not None else Path("reports") / experiment.scenario.name
+    refuse_excess(what, yes)
+    directory = out if out is not None else Path("reports") / what.name
     check_target(directory)
-    other = replaced(directory, RUN, Asked.of(experiment.scenario))
+    other = replaced(directory, RUN, Asked.of(what))
     with Progress(quiet) as progress:
-        result = experiment.run(options.processes(jobs), progress)
+        result = what.run(jobs=options.processes(jobs), progress=progress)
     told = of_file(result.report, file, asked)
     saved = save(result, directory, told, plots="" if no_plots else form, rows=rows)
     if other:
@@ -130,14 +130,14 @@ def check(
     many runs they take.
     """
     options.check_all(all_rows, format)
-    experiment = loaded(file, sets, strategy, every_kind=True)
-    made_by = use_for(engine, experiment, times=True)
-    if experiment.kind == "training":
+    what = loaded(file, sets, strategy, every_kind=True)
+    made_by = use_for(engine, what, times=True)
+    if what.kind == "training":
         from varsim.study.beginning import impossible
 
-        if why := impossible(experiment.scenario):
+        if why := impossible(what):
             refuse(why)
-    checked = experiment.check()
+    checked = what.check()
     show(of_file(checked.report, file, ""), format, [], every=all_rows)
     if made_by and engine != "auto":
         complain(made_by)
@@ -182,17 +182,17 @@ def explain(
     variables: what each copy holds, what is sent where, and when, step by step.
     """
     options.check_all(all_rows, format)
-    experiment = loaded(file, sets, strategy)
-    made_by = use_for(engine, experiment, times=True)
-    if experiment.kind == "variables":
+    what = loaded(file, sets, strategy)
+    made_by = use_for(engine, what, times=True)
+    if what.kind == "variables":
         _no_effect("--all", all_rows, "variables are shown whole; --steps says how many steps")
         _no_effect("--out", out, "nothing is written for variables; varsim run writes a report")
-        told, every = _story(experiment, file, mode, steps), True
+        told, every = _story(what, file, mode, steps), True
     else:
         why = f"{file} trains a model: choose among its strategies (--strategy)"
         _no_effect("--mode", mode, why)
         _no_effect("--steps", steps, why)
-        told, every = _why(experiment, out, quiet, yes), all_rows or bool(strategy)
+        told, every = _why(what, out, quiet, yes), all_rows or bool(strategy)
     told = of_file(told, file, question(file))
     show(told, format, [], every=every)
     if out is not None:
@@ -209,9 +209,9 @@ def _no_effect(option: str, given: object, why: str) -> None:
         refuse(f"{option} has no effect: {why}")
 
 
-def _story(experiment: Any, file: Path, wanted: list[str], steps: int | None) -> "Report":
+def _story(what: Any, file: Path, wanted: list[str], steps: int | None) -> "Report":
     """What each copy holds, what is sent where, and when."""
-    scenario = experiment.scenario
+    scenario = what
     for mode in wanted:
         if mode not in scenario.labels:
             complain(f"--mode {mode}: error: this scenario has: {', '.join(scenario.labels)}")
@@ -219,14 +219,14 @@ def _story(experiment: Any, file: Path, wanted: list[str], steps: int | None) ->
     labels = zip(scenario.all_modes, scenario.labels, strict=True)
     modes = [mode for mode, label in labels if not wanted or label in wanted]
     try:
-        report: Report = experiment.explain(modes=modes, steps=steps).report
+        report: Report = what.explain(modes=modes, steps=steps).report
     except ValueError as error:
         complain(f"{file}: error: {error}: lower program.steps, or cluster.workers")
         raise typer.Exit(USAGE) from None
     return report
 
 
-def _why(experiment: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
+def _why(what: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
     """Why each strategy is as slow as it is."""
     from varsim.cli.console import Progress
 
@@ -234,11 +234,11 @@ def _why(experiment: Any, out: Path | None, quiet: bool, sure: bool) -> "Report"
         from varsim.report.files.directory import Asked, check_target, replaced
 
         check_target(out, "why")
-        if other := replaced(out, ["why"], Asked.of(experiment.scenario)):
+        if other := replaced(out, ["why"], Asked.of(what)):
             complain(f"varsim: {other}")
-    refuse_excess(experiment, sure)
+    refuse_excess(what, sure)
     with Progress(quiet) as progress:
-        report: Report = experiment.explain(progress).report
+        report: Report = what.explain(progress=progress).report
     return report
 
 
@@ -253,26 +253,26 @@ def _write_why(told: "Report", out: Path, format: str) -> None:
 def loaded(
     file: Path, sets: Iterable[str], strategies: Iterable[str], *, every_kind: bool = False
 ) -> Any:
-    """The experiment of a file; ScenarioError of a sweep or plan, unless `every_kind` is meant."""
+    """What a file asks for; ScenarioError of a sweep or plan, unless `every_kind` is meant."""
     with _uncollected():
         from varsim.study.experiment import load
 
         try:
             if every_kind:
-                experiment: Any = load(file, tuple(sets), tuple(strategies))
+                what: Any = load(file, tuple(sets), tuple(strategies))
             else:
                 from varsim.scenario.loading import load_scenario
 
-                experiment = load(load_scenario(file, tuple(sets), tuple(strategies)))
+                what = load_scenario(file, tuple(sets), tuple(strategies))
         except ValueError as error:
             if not every_kind:
                 raise
             from varsim.scenario.fault import ScenarioError
 
             raise ScenarioError.of_file(str(file), str(error)) from None
-    if experiment.kind == "variables":
-        _refuse_strategies(experiment.scenario, list(strategies))
-    return experiment
+    if what.kind == "variables":
+        _refuse_strategies(what, list(strategies))
+    return what
 
 
 @contextmanager
@@ -300,17 +300,17 @@ def _refuse_strategies(scenario: "VariablesScenario", wanted: list[str]) -> None
     _no_effect("--strategy", wanted, f"a scenario of variables has no strategies, but {there}")
 
 
-def refuse_excess(experiment: Any, sure: bool) -> None:
+def refuse_excess(what: Any, sure: bool) -> None:
     """End the command where a run would not end, or is too much unless somebody is sure."""
-    if experiment.kind == "variables":
+    if what.kind == "variables":
         from varsim.study.program import excess as excess_of_messages
 
-        said = "" if sure else excess_of_messages(experiment.scenario)
+        said = "" if sure else excess_of_messages(what)
     else:
         from varsim.study import beginning
         from varsim.study.beginning import begin, rates
 
-        scenario = experiment.scenario
+        scenario = what
         said, number = beginning.impossible(scenario), 0.0
         if not said and not sure:
             number = beginning.gradients(scenario)
@@ -351,12 +351,17 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
     return f"varsim: simulated by the fast engine (times only): {fast}" if fast else ""
 
 
-def use_for(engine: EngineName, experiment: Any, *, times: bool = False) -> str:
-    """The same for any experiment; `times`: whether only its times are looked at."""
+def use_for(engine: EngineName, what: Any, *, times: bool = False) -> str:
+    """The same for what a file asks for; `times`: whether only its times are looked at."""
     from varsim.study.why.levers import times_only
 
-    if experiment.kind == "variables":
+    if what.kind == "variables":
         _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")
         return ""
-    scenarios = experiment.scenarios
+    if what.kind == "sweep":
+        from varsim.study.grid import Grid
+
+        scenarios = [case.scenario for case in Grid(what).distinct]
+    else:
+        scenarios = [what.base if what.kind == "plan" else what]
     return use(engine, map(times_only, scenarios) if times else scenarios)

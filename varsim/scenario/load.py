@@ -51,14 +51,14 @@ def file_schema() -> dict[str, Any]:
 
     With what a sweep or a plan of training may say.
     """
-    from varsim.scenario.plan import Asked
+    from varsim.scenario.plan import Block
     from varsim.scenario.sweep import Settings
 
     schema = _schema_of_scenarios()
     many = "many scenarios from one: run it with varsim sweep"
     sweep = {**Settings.model_json_schema(), "description": many, "additionalProperties": _AXIS}
     sweep["properties"] |= _PATHS
-    plan = Asked.model_json_schema()
+    plan = Block.model_json_schema()
     plan["properties"] |= {
         "where": _PATHS["where"],
         "space": {
@@ -155,13 +155,16 @@ class Document(NamedTuple):
             raise error from None
 
 
-def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Loaded:
+def load(
+    given: ScenarioSource | Document, sets: Sequence[str] = (), strategies: Sequence[str] = ()
+) -> Loaded:
     """A scenario of training or of variables, or a sweep or plan where there is a block of one.
 
     Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
     labels; by default all. Raises ScenarioError with everything that is wrong, each with its place.
     """
-    text, name, folder, _ = document = Document.of(given)
+    document = given if isinstance(given, Document) else Document.of(given)
+    text, name, folder, _ = document
     with document.read():
         root, _ = read_document(text, Source(name))
         blocks = root.keys if isinstance(root, MappingNode) else {}

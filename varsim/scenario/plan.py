@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ from varsim.scenario.sweep import BLOCK as SWEEP
 from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
-from varsim.scenario.writing import provenance
+from varsim.scenario.writing import Asked, dump_scenario, provenance
 from varsim.strategies import Strategy, families
 from varsim.values.schema import Model
 
@@ -84,8 +84,8 @@ _BOUGHT: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Question:
+@dataclass(frozen=True, repr=False)
+class Question(Asked):
     """Question of a plan.
 
     `texts` and `numbers`: the values of each quantity, as they were written and in SI. `sizes`: how
@@ -95,6 +95,8 @@ class Question:
     `most_replications` times. What is cheaper by no more than the share `tolerance` is as cheap.
     `trials`: of a space that is too large, so many cells are tried.
     """
+
+    kind: ClassVar[str] = "plan"
 
     name: str
     objective: str
@@ -109,6 +111,13 @@ class Question:
     most_replications: int = MOST_REPLICATIONS
     tolerance: float = EQUAL_WITHIN
     trials: int = TRIALS
+
+    def __repr__(self) -> str:
+        space = "".join(
+            f"# {one.path}: {', '.join(texts)}\n"
+            for one, texts in zip(self.quantities, self.texts, strict=True)
+        )
+        return f"# the least {self.objective} over\n{space}{dump_scenario(self.base)}"
 
     @property
     def sha256(self) -> str:
@@ -206,7 +215,7 @@ def question_of_text(
     return _PlanBlock(root, node, mark, context).question(sets, minimize)
 
 
-class Asked(Model):
+class Block(Model):
     """The least that reaches the targets: ask it with varsim plan."""
 
     minimize: Literal[tuple(OBJECTIVES)]  # type: ignore[valid-type]
@@ -296,7 +305,7 @@ class _PlanBlock:
         except ValueError as error:
             raise ScenarioError([Fault(self._mark.source, 0, 0, str(error))]) from None
 
-    def _settings(self, minimize: str | None) -> Asked:
+    def _settings(self, minimize: str | None) -> Block:
         """What is asked of the space; where that is wrong, what is asked by default."""
         kept = [key for key in self._node.keys if key not in ("space", "where")]
         marks = {key: self._node.keys[key] for key in kept}
@@ -308,9 +317,9 @@ class _PlanBlock:
             message = f"a path of the scenario belongs in 'space': {quoted(key)}"
             self._faults.append(Fault.at(marks.pop(key), message))
             del values[key]
-        found, faults, _ = modelled(Asked, MappingNode(self._mark, marks, values), Context())
+        found, faults, _ = modelled(Block, MappingNode(self._mark, marks, values), Context())
         self._faults += faults
-        return found or Asked(minimize="workers")
+        return found or Block(minimize="workers")
 
     def _read_space(self) -> None:
         space = self._node.values.get("space")
@@ -318,7 +327,7 @@ class _PlanBlock:
             refused = {"where", "precision", "most_replications"} & space.keys.keys()
             for key in sorted(refused):
                 message = f"{key} does not belong in the space" + (
-                    ": write it beside it" if key in Asked.model_fields else ""
+                    ": write it beside it" if key in Block.model_fields else ""
                 )
                 self._faults.append(Fault.at(space.keys[key], message))
             kept = {key: value for key, value in space.values.items() if key not in refused}

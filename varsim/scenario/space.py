@@ -3,10 +3,13 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+
+from pydantic import BaseModel
 
 from varsim import units
 from varsim.cluster.description.failures import RecordedFailures
@@ -17,6 +20,7 @@ from varsim.scenario.loading import Context, modelled
 from varsim.scenario.shape import Shape, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.where import Constraint
+from varsim.scenario.writing import Asked
 from varsim.values.measured_times import MeasuredTimes
 
 PRECISION: Final = 0.02
@@ -65,13 +69,17 @@ class Point(NamedTuple):
     scenario: Scenario
 
 
-class Sweep(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Sweep(Asked):
     """Sweep over a space of scenarios, with the precision of each.
 
     Every strategy of every point is run `first_replications` times, then more often, until the
     half-width of the 95 % interval of its throughput is at most the share `precision` of it, or
-    until it was run `most_replications` times. `yaml` is a scenario file that says the same.
+    until it was run `most_replications` times. `yaml` is a scenario file that says the same. Only
+    `strategies` (kinds or labels; empty: all) of each point are run.
     """
+
+    kind: ClassVar[str] = "sweep"
 
     name: str
     quantities: tuple[Quantity, ...]
@@ -80,6 +88,10 @@ class Sweep(NamedTuple):
     most_replications: int = MOST_REPLICATIONS
     precision: float = PRECISION
     yaml: str = ""
+    strategies: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.yaml
 
     @property
     def groups(self) -> list[int]:
@@ -409,15 +421,17 @@ def satisfies(tree: MappingNode, constraints: Sequence[tuple[Mark, Constraint]])
     return True
 
 
-def dimension_at(path: str, tree: MappingNode) -> str:
+def dimension_at(path: str, tree: MappingNode, model: type[BaseModel] = Scenario) -> str:
     """What unit a path has, as `dimension_of`; ValueError where a scenario has no such path."""
-    return dimension_of(_shapes(path, steps(path, tree))[1])
+    return dimension_of(_shapes(path, steps(path, tree), model)[1])
 
 
-def _shapes(path: str, found: Sequence[str]) -> tuple[list[Shape], list[Shape]]:
+def _shapes(
+    path: str, found: Sequence[str], model: type[BaseModel] = Scenario
+) -> tuple[list[Shape], list[Shape]]:
     """What may stand around a path, and at it; ValueError where a scenario has no such path."""
     owner: list[Shape] = []
-    shapes = [Shape(Scenario)]
+    shapes = [Shape(model)]
     for step in found:
         owner, shapes = shapes, members(shapes, int(step) if step.isdecimal() else step)
         if not shapes:

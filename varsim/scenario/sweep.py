@@ -144,6 +144,7 @@ def sweep_of_text(
         most,
         given.settings.precision,
         given.yaml(folder),
+        tuple(strategies),
     )
 
 

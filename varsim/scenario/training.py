@@ -30,8 +30,9 @@ from varsim.values.workload import Workload
 
 
 class Scenario(ShownAsFile):
-    """One experiment; `simulate` needs nothing else."""
+    """Strategies of training, compared: all that a run needs."""
 
+    kind: ClassVar[str] = "training"
     later: ClassVar[tuple[str, ...]] = ("memory", "failures", "checkpoint", "recovery")
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]

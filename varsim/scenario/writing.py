@@ -4,9 +4,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final, Self
 
 from pydantic import BaseModel
 
@@ -20,8 +21,45 @@ from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__
 MADE_BY: Final = "varsim"  # the key by which a summary.json is recognised
 _ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
 
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
-class ShownAsFile(Grown):
+
+class Asked:
+    """A scenario, sweep or plan, which can be asked as by the commands of these names."""
+
+    def replace(self, changes: Mapping[str, object] = _NOTHING, /, **named: object) -> Self:
+        """The same with other values: `replace({"cluster.workers": 16}, seed=3)`.
+
+        Paths are those of `--set`; numbers are SI, texts as in a file. Raises ScenarioError.
+        """
+        import varsim
+
+        changed: Self = varsim.load(self, {**changes, **named})
+        return changed
+
+    def run(self, *, jobs: int = 1, progress: Callable[[int, int], None] | None = None) -> Any:
+        """What comes of it: a Result, or that of a sweep, a plan or a program of variables."""
+        import varsim
+
+        return varsim.run(self, jobs=jobs, progress=progress)
+
+    def check(self) -> Any:
+        """How it begins, times only; of a sweep or plan, what is asked."""
+        import varsim
+
+        return varsim.check(self)
+
+    def explain(self, **how: Any) -> Any:
+        """Why it is as slow as it is; of variables, what happens in their first steps.
+
+        `how`: as of `varsim.explain`.
+        """
+        import varsim
+
+        return varsim.explain(self, **how)
+
+
+class ShownAsFile(Asked, Grown):
     """A scenario, shown as the file that says the same."""
 
     def __repr__(self) -> str:

@@ -1,41 +1,40 @@
-"""Experiments: a scenario of any kind, and what can be asked of it."""
+"""The verbs of `varsim`: what can be asked of a scenario, a sweep or a plan."""
 
 import json
+import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from warnings import warn
 
-from varsim.scenario.load import Document, Loaded, ScenarioSource
+from pydantic import BaseModel
+
+from varsim.scenario.document import MappingNode, read_document
+from varsim.scenario.fault import Source as Place
+from varsim.scenario.load import Document, ScenarioSource
 from varsim.scenario.load import load as read
-from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
-from varsim.scenario.writing import dump_scenario
-from varsim.strategies import meant
-from varsim.study.program import simulate_variables
+from varsim.scenario.writing import Asked
 from varsim.study.result import simulate
 from varsim.study.shown import Shown
+from varsim.units import to_text
 
 if TYPE_CHECKING:
     from varsim.cluster.workers.job import DeadlockError
     from varsim.distribute.program_run import Mode
-    from varsim.scenario.plan import Question
-    from varsim.scenario.space import Sweep
-    from varsim.scenario.variables import VariablesScenario
-    from varsim.study.beginning import Beginning
     from varsim.study.case import Case
     from varsim.study.cheapest import Plan
     from varsim.study.grid import Table
-    from varsim.study.program import ProgramBeginning, VariablesResult
     from varsim.study.result import Result
-    from varsim.study.runs import Books, Watcher
+    from varsim.study.runs import Runs, Watcher
+    from varsim.study.simulation import Engine
     from varsim.study.steps import Story
     from varsim.study.store import Store
+    from varsim.study.tune import Rates
     from varsim.study.verdict import Estimate
     from varsim.study.why.account import Why
 
@@ -43,16 +42,20 @@ T = TypeVar("T")
 
 # Called with how many runs have ended, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
+# A path, a text or a dict; or what was loaded from one.
+Source: TypeAlias = ScenarioSource | Asked
+# `path=value` as after `--set`, one or several; or values by their paths, numbers in SI.
+Changes: TypeAlias = Sequence[str] | Mapping[str, object]
 
 
 class Checked(Shown, list[T]):
-    """How each alternative of an experiment begins, times only; of a sweep or a plan nothing."""
+    """How each alternative of what was `asked` begins, times only; of a sweep or plan nothing."""
 
     product = "check"
 
-    def __init__(self, experiment: "AnyExperiment", begun: Iterable[T] = ()) -> None:
+    def __init__(self, asked: Any, begun: Iterable[T] = ()) -> None:
         super().__init__(begun)
-        self.experiment = experiment
+        self.asked = asked
 
     @property
     def deadlock(self) -> "DeadlockError | None":
@@ -64,247 +67,102 @@ class Checked(Shown, list[T]):
         return DeadlockError("\n".join(one.report for one in stuck)) if stuck else None
 
 
-class Changeable:
-    """An experiment of one scenario: it is shown as its file, and changed as by `--set`."""
+# What it is depends on the file; to a type checker it may be any of them.
+def load(given: Source, sets: Changes = (), strategies: Sequence[str] = (), **named: object) -> Any:
+    """The scenario of a file, of a text, or of a dict that says the same; or a sweep or plan.
 
-    scenario: Any
-
-    def replace(self, path: str, value: object) -> Self:
-        """The same with another value at a path: `replace("cluster.workers", 16)`.
-
-        Values are as in a file, quantities with their unit. ScenarioError as after `--set`.
-        """
-        given = value if isinstance(value, str) else json.dumps(value)
-        changed = load_text(dump_scenario(self.scenario), sets=[f"{path}={given}"])
-        return type(self)(changed)  # type: ignore[call-arg]
-
-    def __repr__(self) -> str:
-        return dump_scenario(self.scenario)
-
-
-@dataclass(frozen=True, repr=False)
-class Training(Changeable):
-    """Strategies of training, compared."""
-
-    scenario: Scenario
-    kind: Literal["training"] = "training"
-
-    @property
-    def scenarios(self) -> list[Scenario]:
-        """Every scenario that is run."""
-        return [self.scenario]
-
-    def run(self, jobs: int = 1, progress: Progress | None = None) -> "Result":
-        """Simulate every strategy and replication."""
-        return simulate(self.scenario, jobs, progress)
-
-    def check(self) -> "Checked[Beginning]":
-        """How each strategy begins, times only."""
-        from varsim.study.beginning import begin
-
-        return Checked(self, begin(self.scenario))
-
-    def explain(self, progress: Progress | None = None) -> "Why":
-        """Why each strategy is as slow as it is."""
-        from varsim.study.why.account import why
-
-        return why(self.scenario, progress)
-
-
-@dataclass(frozen=True, repr=False)
-class Program(Changeable):
-    """Modes of distributed variables, compared by what a program on them costs."""
-
-    scenario: "VariablesScenario"
-    kind: Literal["variables"] = "variables"
-
-    def run(self, jobs: int = 1, progress: Progress | None = None) -> "VariablesResult":
-        """Run the program under every mode."""
-        return simulate_variables(self.scenario, jobs, progress)
-
-    def check(self) -> "Checked[ProgramBeginning]":
-        """How the program begins under each mode."""
-        from varsim.study.program import begin_program
-
-        return Checked(self, begin_program(self.scenario))
-
-    def explain(
-        self,
-        progress: Progress | None = None,
-        *,
-        modes: "Sequence[Mode]" = (),
-        steps: int | None = None,
-    ) -> "Story":
-        """What happens to the variables in the first steps; ValueError if that is too much."""
-        from varsim.study.steps import told
-
-        return told(self.scenario, modes or self.scenario.all_modes, steps)
-
-
-@dataclass(frozen=True, repr=False)
-class SweepExperiment:
-    """Many scenarios from one; of each point only `strategies` (kinds or labels; empty: all)."""
-
-    sweep: "Sweep"
-    strategies: tuple[str, ...] = ()
-    kind: Literal["sweep"] = "sweep"
-
-    def __repr__(self) -> str:
-        return self.sweep.yaml
-
-    def __post_init__(self) -> None:
-        there = {s.label: s for point in self.sweep.points for s in point.scenario.strategies}
-        for name in self.strategies:
-            if not any(meant(list(there.values()), [name])):
-                known = ", ".join(there)
-                raise ValueError(f"no strategy {name!r} in this scenario; it has: {known}")
-
-    @cached_property
-    def cases(self) -> "list[tuple[int, str, Case]]":
-        """(point, label, case) of every row."""
-        from varsim.study.case import cases_of
-
-        return cases_of(self.sweep, self.strategies)
-
-    @property
-    def scenarios(self) -> list[Scenario]:
-        """Every scenario that is run, once."""
-        return [case.scenario for case in self.distinct]
-
-    @property
-    def distinct(self) -> "list[Case]":
-        """Every case once."""
-        return list({case.key: case for _, _, case in self.cases}.values())
-
-    def books(self, store: "Store", cases: "Sequence[Case] | None" = None) -> "Books":
-        """What is known of some cases, by default of all, from the runs that are kept."""
-        from varsim.study.runs import Books
-
-        return Books(self.sweep, self.distinct if cases is None else cases, store.runs())
-
-    def table(self, books: "Books") -> "Table":
-        """The table, once all runs are there."""
-        from varsim.study.grid import table_of
-
-        return table_of(self.sweep, self.cases, books)
-
-    def run(
-        self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
-    ) -> "Table":
-        """Make all runs that it takes; those that a `directory` keeps are not made again."""
-        from varsim.study.runs import backend, carry_out
-        from varsim.study.simulation import check_jobs
-
-        check_jobs(jobs)
-        with _kept(directory) as store:
-            books = self.books(store)
-            todo = books.begin()
-            with backend([books.cases[key] for key, _ in todo], jobs, None) as made_by:
-                carry_out(books, store, made_by, _watched(progress), todo)
-            return self.table(books)
-
-    def check(self) -> "Checked[Beginning]":
-        """What is varied, and how many runs that takes; nothing is begun."""
-        return Checked(self)
-
-    def explain(self, progress: Progress | None = None) -> NoReturn:
-        """ValueError: it is one scenario that is explained."""
-        raise ValueError("a sweep is many scenarios; explain one of them")
-
-
-@dataclass(frozen=True, repr=False)
-class PlanExperiment:
-    """The question for the least that reaches the targets."""
-
-    question: "Question"
-    kind: Literal["plan"] = "plan"
-
-    @property
-    def scenarios(self) -> list[Scenario]:
-        """The scenario that the space lies around."""
-        return [self.question.base]
-
-    def __repr__(self) -> str:
-        asked = self.question
-        space = "".join(
-            f"# {one.path}: {', '.join(texts)}\n"
-            for one, texts in zip(asked.quantities, asked.texts, strict=True)
-        )
-        return f"# the least {asked.objective} over\n{space}{dump_scenario(asked.base)}"
-
-    def check(self) -> "Checked[Beginning]":
-        """What is asked, and how large its space is; nothing is begun."""
-        return Checked(self)
-
-    def run(
-        self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
-    ) -> "Plan":
-        """Search for the answer; runs that a `directory` keeps are not made again."""
-        from varsim.study.cheapest import Planning
-        from varsim.study.runs import Runs, backend
-        from varsim.study.simulation import check_jobs
-
-        check_jobs(jobs)
-        planning = Planning(self.question)
-        cases = planning.cases(most=60) * self.question.first_replications
-        with _kept(directory) as store, backend(cases, jobs, None) as made_by:
-            return planning.run(Runs(store, made_by, _watched(progress)))
-
-    def explain(self, progress: Progress | None = None) -> NoReturn:
-        """ValueError: it is one scenario that is explained."""
-        raise ValueError("a plan is about many scenarios; explain its answer")
-
-
-AnyExperiment: TypeAlias = Training | Program | SweepExperiment | PlanExperiment
-# What an experiment is made from: a path, a text, a dict; or what came of them before.
-Source: TypeAlias = "ScenarioSource | Loaded | AnyExperiment"
-
-
-# To a type checker a file holds training; whoever knows better (AnyExperiment) need not argue.
-def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Training | Any:
-    """The experiment of a file, of a text, or of a dict that says the same, or of what was loaded.
-
-    Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
-    labels. Raises ScenarioError with everything that is wrong, each with its place.
+    `sets`: `path=value` as after `--set`, or values by their paths, where numbers are SI; `named`:
+    those of keys at the top, such as `seed=3`. `strategies`: only those of these kinds or labels.
+    Of what was loaded before, the same with these changes. Raises ScenarioError with everything
+    that is wrong, each with its place.
     """
-    if not isinstance(given, str | Path | Mapping) and (sets or strategies):
-        strategies = strategies or (given.strategies if isinstance(given, SweepExperiment) else ())
-        given = _document(given).text
-    if isinstance(given, str | Path | Mapping):
-        given = read(given, _each(sets), _each(strategies))
-    if isinstance(given, Scenario):
-        return Training(given)
-    from varsim.scenario.plan import Question
-    from varsim.scenario.space import Sweep
-    from varsim.scenario.variables import VariablesScenario
-
-    if isinstance(given, Sweep):
-        return SweepExperiment(given, tuple(strategies))
-    if isinstance(given, Question):
-        return PlanExperiment(given)
-    if isinstance(given, VariablesScenario):
-        return Program(given)
-    if not isinstance(given, AnyExperiment):
+    if not isinstance(given, str | Path | Mapping | Asked):
         what = f"a {type(given).__name__}" if isinstance(given, Shown) else reprlib.repr(given)
         raise TypeError(f"a scenario is a path, a text or a dict, not {what}")
-    return given
+    if isinstance(given, Asked) and not (sets or strategies or named):
+        return given
+    if isinstance(given, Asked) and not strategies:
+        from varsim.scenario.space import Sweep
+
+        strategies = given.strategies if isinstance(given, Sweep) else ()
+    document = _document(given)
+    return read(document, _sets(sets, named, document), _each(strategies))
 
 
 def run(
     given: Source,
-    sets: Sequence[str] = (),
+    sets: Changes = (),
     *,
     strategies: Sequence[str] = (),
     jobs: int = 1,
     progress: Progress | None = None,
+    engine: "Engine" = "auto",
+    **named: object,
 ) -> "Result | Any":
-    """The result of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
-    return load(given, sets, strategies).run(jobs, progress)
+    """The result of a scenario of any kind, loaded as by `load`; the same for any `jobs`.
+
+    `engine`: which of the two makes the runs; no result depends on it.
+    """
+    asked = load(given, sets, strategies, **named)
+    with _made_by(engine):
+        if isinstance(asked, Scenario):
+            return simulate(asked, jobs, progress)
+        if asked.kind == "sweep":
+            return _swept(asked, jobs, progress, None)
+        if asked.kind == "plan":
+            return _planned(asked, jobs, progress, None)
+        from varsim.study.program import simulate_variables
+
+        return simulate_variables(asked, jobs, progress)
+
+
+def check(
+    given: Source, sets: Changes = (), *, strategies: Sequence[str] = (), **named: object
+) -> Checked[Any]:
+    """How each alternative begins, times only; of a sweep or plan, what is asked."""
+    asked = load(given, sets, strategies, **named)
+    if isinstance(asked, Scenario):
+        from varsim.study.beginning import begin
+
+        return Checked(asked, begin(asked))
+    if asked.kind == "variables":
+        from varsim.study.program import begin_program
+
+        return Checked(asked, begin_program(asked))
+    return Checked(asked)
+
+
+def explain(
+    given: Source,
+    sets: Changes = (),
+    *,
+    strategies: Sequence[str] = (),
+    progress: Progress | None = None,
+    modes: "Sequence[Mode]" = (),
+    steps: int | None = None,
+    **named: object,
+) -> "Why | Story | Any":
+    """Why training is as slow as it is; for variables, what happens in their first steps.
+
+    `modes` and `steps`: of variables, these alone, and so many. Raises ValueError for a sweep or a
+    plan, and where so many steps are too much to be told.
+    """
+    asked = load(given, sets, strategies, **named)
+    if isinstance(asked, Scenario):
+        from varsim.study.why.account import why
+
+        return why(asked, progress)
+    if asked.kind == "variables":
+        from varsim.study.steps import told
+
+        return told(asked, modes or asked.all_modes, steps)
+    one = "one of them" if asked.kind == "sweep" else "its answer"
+    raise ValueError(f"a {asked.kind} is of many scenarios; explain {one}")
 
 
 def sweep(
     given: Source,
-    sets: Sequence[str] = (),
+    sets: Changes = (),
     *,
     precision: float | None = None,
     most_replications: int | None = None,
@@ -313,26 +171,27 @@ def sweep(
     progress: Progress | None = None,
     directory: str | Path | None = None,
 ) -> "Table":
-    """The table of a sweep; each of `sets` is `path=value`, or `path=1,2,4` for another axis.
+    """The table of a sweep; each of `sets` is as in `load`, with several values another axis.
 
-    `precision` (a share) and `most_replications` are used instead of what the file says. Runs are
-    kept in a `directory`, and those that are there are not made again.
+    Several values are `path=1,2,4`, or a list: `{"cluster.workers": [1, 2, 4]}`. `precision` (a
+    share) and `most_replications` are used instead of what the file says. Runs are kept in a
+    `directory`, and those that are there are not made again.
     """
+    from varsim.scenario.space import Sweep
     from varsim.scenario.sweep import sweep_of_text
 
-    sets, strategies = _each(sets), _each(strategies)
-    if isinstance(given, SweepExperiment):
-        strategies = strategies or given.strategies
+    if not strategies and isinstance(given, Sweep):
+        strategies = given.strategies
     text, name, folder, _ = document = _document(given)
+    changes, strategies = _sets(sets, {}, document), tuple(_each(strategies))
     with document.read():
-        asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
-    where = None if directory is None else Path(directory)
-    return SweepExperiment(asked, tuple(strategies)).run(jobs, progress, where)
+        asked = sweep_of_text(text, name, folder, changes, precision, most_replications, strategies)
+    return _swept(asked, jobs, progress, directory)
 
 
 def plan(
     given: Source,
-    sets: Sequence[str] = (),
+    sets: Changes = (),
     *,
     minimize: str | None = None,
     strategies: Sequence[str] = (),
@@ -343,43 +202,36 @@ def plan(
     """The answer to a plan; `minimize` replaces what the file says. Otherwise as `sweep`."""
     from varsim.scenario.plan import Question, question_of_text
 
-    asked = PlanExperiment(given) if isinstance(given, Question) else given
-    if not isinstance(asked, PlanExperiment) or sets or minimize or strategies:
+    asked = given
+    if not isinstance(given, Question) or sets or minimize or strategies:
         text, name, folder, _ = document = _document(given)
+        changes = _sets(sets, {}, document)
         with document.read():
-            asked = PlanExperiment(
-                question_of_text(text, name, folder, _each(sets), minimize, _each(strategies))
-            )
-    return asked.run(jobs, progress, None if directory is None else Path(directory))
+            asked = question_of_text(text, name, folder, changes, minimize, _each(strategies))
+    assert isinstance(asked, Question)
+    return _planned(asked, jobs, progress, directory)
 
 
-def _document(given: Source) -> Document:
-    """What is read of a path, text or dict; of an experiment, the file that says the same."""
-    if isinstance(given, str | Path | Mapping):
-        return Document.of(given)
-    found = load(given)
-    if isinstance(found, PlanExperiment):
-        raise ValueError("a plan that is loaded is asked as it is: varsim.plan(it), nothing else")
-    return Document(repr(found), seen=False)
-
-
-def _each(given: Sequence[str]) -> Sequence[str]:
-    """A text is one, not its letters."""
-    return (given,) if isinstance(given, str) else given
-
-
-def explain(
+def tune(
     given: Source,
-    sets: Sequence[str] = (),
+    sets: Changes = (),
     *,
+    rates: Sequence[float] = (),
     strategies: Sequence[str] = (),
+    jobs: int = 1,
     progress: Progress | None = None,
-) -> "Why | Story":
-    """Why training is as slow as it is; for variables, what happens in their first steps.
+    **named: object,
+) -> "Rates":
+    """Each strategy at its best learning rate.
 
-    Raises ValueError for a sweep or a plan.
+    `rates`: these alone are tried; by default those around each one's own, as many as it takes.
+    Raises ValueError where nothing is learnt.
     """
-    return load(given, sets, strategies).explain(progress)
+    from varsim.study.tune import Tuning
+
+    tuning = Tuning(load(given, sets, strategies, **named), rates)
+    with _runs(tuning.cases * tuning.first, jobs, progress, None) as runs:
+        return tuning.run(runs)
 
 
 def compare(
@@ -408,15 +260,43 @@ def compare(
     return found
 
 
+def _swept(
+    sweep: Any, jobs: int, progress: Progress | None, directory: str | Path | None
+) -> "Table":
+    from varsim.study.grid import Grid
+    from varsim.study.runs import backend, carry_out
+    from varsim.study.simulation import check_jobs
+
+    check_jobs(jobs)
+    grid = Grid(sweep)
+    with _kept(directory) as store:
+        books = grid.books(store)
+        todo = books.begin()
+        with backend([books.cases[key] for key, _ in todo], jobs, None) as made_by:
+            carry_out(books, store, made_by, _watched(progress), todo)
+        return grid.table(books)
+
+
+def _planned(
+    question: Any, jobs: int, progress: Progress | None, directory: str | Path | None
+) -> "Plan":
+    from varsim.study.cheapest import Planning
+
+    planning = Planning(question)
+    cases = planning.cases(most=60) * question.first_replications
+    with _runs(cases, jobs, progress, directory) as runs:
+        return planning.run(runs)
+
+
 @contextmanager
-def _kept(directory: Path | None) -> "Iterator[Store]":
+def _kept(directory: str | Path | None) -> "Iterator[Store]":
     """The store of a directory, or one that is forgotten."""
     from varsim.study.store import Store
 
     with ExitStack() as stack:
         if directory is None:
-            directory = Path(stack.enter_context(TemporaryDirectory(prefix="varsim-")))
-        store = stack.enter_context(Store(directory))
+            directory = stack.enter_context(TemporaryDirectory(prefix="varsim-"))
+        store = stack.enter_context(Store(Path(directory)))
         if store.aside is not None:
             warn(store.told("made again"), stacklevel=2)
         yield store
@@ -424,3 +304,88 @@ def _kept(directory: Path | None) -> "Iterator[Store]":
 
 def _watched(progress: Progress | None) -> "Watcher":
     return lambda status: None if progress is None else progress(status.done, status.total)
+
+
+@contextmanager
+def _runs(
+    cases: "Sequence[Case]", jobs: int, progress: Progress | None, directory: str | Path | None
+) -> "Iterator[Runs]":
+    """What makes runs for a search whose first ones are these."""
+    from varsim.study.runs import Runs, backend
+    from varsim.study.simulation import check_jobs
+
+    check_jobs(jobs)
+    with _kept(directory) as store, backend(cases, jobs, None) as made_by:
+        yield Runs(store, made_by, _watched(progress))
+
+
+@contextmanager
+def _made_by(engine: "Engine") -> Iterator[None]:
+    """Runs are made by this engine meanwhile; by default by the one that was asked for before."""
+    from varsim.cluster.fast import ENGINE
+
+    before = os.environ.get(ENGINE)
+    if engine != "auto":
+        os.environ[ENGINE] = engine
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(ENGINE, None)
+        else:
+            os.environ[ENGINE] = before
+
+
+def _document(given: Source) -> Document:
+    """What is read of a path, text or dict; of what was loaded, the file that says the same."""
+    if isinstance(given, str | Path | Mapping):
+        return Document.of(given)
+    asked = load(given)
+    if asked.kind == "plan":
+        raise ValueError("a plan that is loaded is asked as it is: varsim.plan(it), nothing else")
+    return Document(repr(asked), seen=False)
+
+
+def _each(given: Sequence[str]) -> Sequence[str]:
+    """A text is one, not its letters."""
+    return (given,) if isinstance(given, str) else given
+
+
+def _sets(given: Changes, named: Mapping[str, object], document: Document) -> tuple[str, ...]:
+    """Changes as after `--set`; numbers at paths that have a unit are SI."""
+    changes = dict(given) if isinstance(given, Mapping) else {}
+    texts = () if isinstance(given, Mapping) else tuple(_each(given))
+    changes |= named
+    if not changes:
+        return texts
+    root, _ = read_document(document.text, Place(document.name))
+    return *texts, *(f"{path}={_said(value, _unit(path, root))}" for path, value in changes.items())
+
+
+def _unit(path: str, root: object) -> str:
+    """The dimension of a path; empty where it has none, or is none."""
+    from varsim.scenario.space import dimension_at
+    from varsim.scenario.variables import VariablesScenario
+
+    if not isinstance(root, MappingNode):
+        return ""
+    model: type[BaseModel] = VariablesScenario if "kind" in root.keys else Scenario
+    try:
+        return dimension_at(path, root, model)
+    except ValueError:  # whoever reads the change says what is wrong with it
+        return ""
+
+
+def _said(value: object, dimension: str, *, inside: bool = False) -> str:
+    """A value as it is written in a file."""
+    if isinstance(value, str):
+        return json.dumps(value) if inside else value
+    if isinstance(value, BaseModel):
+        return value.model_dump_json(exclude_none=True)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(_said(one, dimension, inside=True) for one in value)}]"
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if dimension:
+            return to_text(float(value), dimension)
+        value = int(value) if isinstance(value, Integral) else float(value)
+    return json.dumps(value)

@@ -12,16 +12,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
+from varsim.scenario.fault import known
 from varsim.scenario.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.scenario.use import replays_in_queues
-from varsim.strategies import Strategy, families
-from varsim.study.case import Case, Finished
+from varsim.strategies import Strategy, families, meant
+from varsim.study.case import Case, Finished, cases_of
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.metrics import COMPUTED, COSTS, SENT, TABLE, metrics
 from varsim.study.runs import STEERING, TARGET, Books, precise, steering
 from varsim.study.shown import Shown
-from varsim.study.verdict import NOTHING, Done, Estimate, interval, lead_of, paired
+from varsim.study.store import Store
+from varsim.study.verdict import (
+    NOTHING,
+    Done,
+    Estimate,
+    Ranking,
+    interval,
+    lead_of,
+    paired,
+    ranked,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -249,6 +260,65 @@ class Table(Shown):
 
         return DataFrame(list(self.cells()), columns=self.columns)
 
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per strategy, point and replication: what is swept, then a column per metric."""
+        from pandas import DataFrame
+
+        swept = [quantity.column for quantity in self.sweep.quantities]
+        return DataFrame(
+            [
+                dict(zip(swept, numbers, strict=True))
+                | {"strategy": row.strategy, "replication": number}
+                | {metric: values[number] for metric, values in row.values.items()}
+                for row in self.rows
+                for numbers in [[one.number for one in self.sweep.points[row.point].values]]
+                for number in range(row.replications)
+            ],
+            columns=[*swept, "strategy", "replication", *self.shown],
+        )
+
+    def ranking(self, metric: str, *, highest: bool = False) -> Ranking[tuple[str, str]] | None:
+        """All rows by one metric, each by its strategy and place; None where none has it."""
+        known("metric", metric, self.shown)
+        rows = {(row.strategy, self.told(row)): row for row in self.rows if metric in row.values}
+        return ranked(
+            {place: row.values[metric] for place, row in rows.items()},
+            equal_within=self.equal_within,
+            highest=highest,
+            exact=lambda place: rows[place].exact(metric),
+        )
+
+
+class Grid:
+    """What is run of a sweep; ValueError where it names a strategy that is not there."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+        there = {s.label: s for point in sweep.points for s in point.scenario.strategies}
+        for name in sweep.strategies:
+            if not any(meant(list(there.values()), [name])):
+                known = ", ".join(there)
+                raise ValueError(f"no strategy {name!r} in this scenario; it has: {known}")
+
+    @cached_property
+    def cases(self) -> list[tuple[int, str, Case]]:
+        """(point, label, case) of every row."""
+        return cases_of(self.sweep, self.sweep.strategies)
+
+    @property
+    def distinct(self) -> list[Case]:
+        """Every case once."""
+        return list({case.key: case for _, _, case in self.cases}.values())
+
+    def books(self, store: Store, cases: Sequence[Case] | None = None) -> Books:
+        """What is known of some cases, by default of all, from the runs that are kept."""
+        return Books(self.sweep, self.distinct if cases is None else cases, store.runs())
+
+    def table(self, books: Books) -> Table:
+        """The table, once all runs are there."""
+        return table_of(self.sweep, self.cases, books)
+
 
 def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books) -> Table:
     """The table of a sweep whose runs have all been made; `cases` as `cases_of` gives them."""
@@ -323,10 +393,10 @@ def descriptions(table: Table) -> dict[str, str]:
         FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
     }
-    known = TABLE | metrics(table.sweep.points[0].scenario)
+    about = TABLE | metrics(table.sweep.points[0].scenario)
     for metric in table.shown:
-        unit = table.currency + known[metric].unit if metric in COSTS else known[metric].unit
-        said[metric] = f"{known[metric].description} [{unit or '1'}]: mean over replications"
+        unit = table.currency + about[metric].unit if metric in COSTS else about[metric].unit
+        said[metric] = f"{about[metric].description} [{unit or '1'}]: mean over replications"
     for column in (*table.shown, *SPEEDS):
         said[column + HALF_WIDTH] = (
             "half-width of its 95 % confidence interval (Student t); 0 where nothing random has an "

@@ -199,6 +199,10 @@ class Result(Shown):
         known("strategy", strategy, self.strategies)
         known("metric", metric, self.metrics)
 
+    def frame(self) -> "DataFrame":
+        """The summary."""
+        return self.summary
+
     @cached_property
     def summary(self) -> "DataFrame":
         """One row per strategy and metric."""
@@ -498,8 +502,8 @@ def simulate(
     """
     if not isinstance(scenario, Scenario):
         if getattr(scenario, "kind", None) == "variables":
-            raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
-        raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
+            raise TypeError("a scenario of kind variables is run with varsim.run")
+        raise TypeError("simulate takes a Scenario; load one with varsim.load(path)")
     check_jobs(jobs)
 
     often = {

@@ -33,6 +33,13 @@ class Shown:
         text: str = self.report.answer
         return text
 
+    def frame(self) -> "DataFrame":
+        """All its numbers, as the command gives them with `--format csv`."""
+        from pandas import DataFrame
+
+        data = self.report.data
+        return DataFrame(list(data.rows), columns=list(data.columns))
+
     def table(self) -> "DataFrame":
         """The main numbers as text, one row per alternative, the best first."""
         return self.report.frame()

@@ -22,11 +22,13 @@ from typing import ClassVar, Final, NamedTuple
 from varsim.cluster.description.cluster import Stop
 from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import Asked
 from varsim.strategies import Strategy
-from varsim.study.case import Finished
+from varsim.study.case import Case, Finished, case_of
 from varsim.study.cells import Cell, cell_of
 from varsim.study.runs import Runs
 from varsim.study.search import FRESH, fresh
+from varsim.study.shown import Shown
 from varsim.study.verdict import CLOSE, Estimate, Ranking, interval, lead_of, ranked, verdict
 from varsim.values.optimizer import Optimizer
 
@@ -127,6 +129,7 @@ def tied(said: str) -> bool:
 _FIRST: Final = (-4, -2, 0, 2, 4)
 _FARTHEST: Final = 20
 MORE: Final = 4
+_TRIED: Final = 10  # rates of a strategy, about
 _LONGEST_NAME: Final = 64
 
 
@@ -164,8 +167,8 @@ class Row(NamedTuple):
     failure: str
 
 
-@dataclass(frozen=True)
-class Rates:
+@dataclass(frozen=True, repr=False)
+class Rates(Shown):
     """The best rate of each strategy of a scenario, and all that were tried."""
 
     product: ClassVar = "tune"
@@ -277,10 +280,13 @@ class Ladder:
         ]
 
 
-class Search:
+class Tuning:
     """The search over the strategies of a scenario; `given`: these rates, and no others."""
 
-    def __init__(self, scenario: Scenario, given: Sequence[float] = ()) -> None:
+    def __init__(self, scenario: Asked, given: Sequence[float] = ()) -> None:
+        if not isinstance(scenario, Scenario) or not scenario.workload.has_values:
+            why = "problem timing has" if isinstance(scenario, Scenario) else "variables have"
+            raise ValueError(f"{why} no loss, and so no best learning rate")
         self.asked = self._scenario = scenario
         self._within = scenario.report.equal_within
         self._ladders = {
@@ -296,6 +302,12 @@ class Search:
         self.first = scenario.replications
         self.most = max(FRESH, MORE * self.first)
         self.goal = Goal(scenario.target_loss, 0.0)
+
+    @property
+    def cases(self) -> list[Case]:
+        """About what is to be run, once for each rate."""
+        cases = [case_of(self.asked, strategy) for strategy in self.asked.strategies]
+        return cases * (len(next(iter(self._ladders.values())).given) or _TRIED)
 
     def at(self, number: int) -> tuple[str, float]:
         """Which strategy a cell is of, and its learning rate."""

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.programs import WIRE, add, read, scenario, variable
-from varsim import simulate_variables
+from tests.seams import simulate_variables
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Estimate, lead_of, verdict
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
-from varsim import VariablesResult, simulate_variables
+from tests.seams import VariablesResult, simulate_variables
 from varsim.study import program
 from varsim.study.program import COLUMNS, METRICS
 

@@ -19,6 +19,7 @@ from varsim.strategies.single import Single
 from varsim.study import beginning
 from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
+from varsim.study.grid import Grid
 from varsim.units import format_count, format_operations
 
 if TYPE_CHECKING:
@@ -36,21 +37,25 @@ _WIDEST: Final = 50  # values of an axis that are listed, in columns
 
 
 def report(checked: "Checked[Any]") -> Report:
-    """What there is to tell of an experiment that was checked."""
-    experiment = checked.experiment
-    match experiment.kind:
+    """What there is to tell of what was checked."""
+    asked = checked.asked
+    match asked.kind:
         case "training":
-            name, told = experiment.scenario.name, _training(experiment.scenario, checked)
+            told = _training(asked, checked)
         case "variables":
-            name, told = experiment.scenario.name, _variables(experiment.scenario, checked)
+            told = _variables(asked, checked)
         case "sweep":
-            name, told = experiment.sweep.name, _sweep(experiment.sweep, experiment.cases)
+            told = _sweep(asked, Grid(asked).cases)
         case _:
-            name, told = experiment.question.name, _plan(experiment.question)
-    command = experiment.kind if experiment.kind in ("sweep", "plan") else "run"
-    facts = {"made_by": MADE_BY, "name": name, "kind": experiment.kind}
+            told = _plan(asked)
+    command = asked.kind if asked.kind in ("sweep", "plan") else "run"
+    facts = {"made_by": MADE_BY, "name": asked.name, "kind": asked.kind}
     return Report(
-        "check", name, *told, next=f"varsim {command} FILE", facts=partial(_facts, facts, told)
+        "check",
+        asked.name,
+        *told,
+        next=f"varsim {command} FILE",
+        facts=partial(_facts, facts, told),
     )
 
 

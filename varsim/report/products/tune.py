@@ -11,7 +11,7 @@ from varsim.report.products import cautions
 from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value, plain_number
 from varsim.report.wording import names, shown, unheld
 from varsim.scenario.writing import MADE_BY, dump_scenario, provenance
-from varsim.study.tune import Goal, Rates, Search, Tuned
+from varsim.study.tune import Goal, Rates, Tuned, Tuning
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 from varsim.units import format_seconds
 
@@ -261,7 +261,7 @@ def scenario_text(found: Rates, question: str) -> str:
     return "\n".join(head) + "\n" + dump_scenario(found.tuned_scenario())
 
 
-def best_so_far(search: Search, key: str, value: float) -> str:
+def best_so_far(search: Tuning, key: str, value: float) -> str:
     """What the progress of a search says of the best rate."""
     label, rate = search.at(int(key))
     amount = shown(Number(value, unit="" if search.goal.loss is None else "s"))
