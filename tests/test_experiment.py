@@ -110,6 +110,17 @@ def test_every_result_has_a_frame_runs_a_ranking_and_plots(tmp_path: Path) -> No
     found = varsim.tune(said(), {"targets.loss": 0.5}, rates=[0.1, 0.2])
     assert [one.label for one in found.tuned] == ["none", "on_write"]
     assert set(found.frame()["learning_rate"]) == {0.1, 0.2}
+    assert len(found.runs) == found.frame()["replications"].sum()
+    for tuned in (found.ranking(), found.ranking(found.goal.metric)):
+        assert tuned is None or tuned.best in ("none", "on_write")
+    asked = {"minimize": "workers", "space": {"cluster.workers": [1, 2]}}
+    plan = varsim.plan({**said(), "targets": {"throughput": "1 examples/s"}, "plan": asked})
+    cheapest = plan.ranking("workers")
+    assert cheapest is not None
+    assert set(plan.runs.query(f"cell == {cheapest.best}")["workers"]) == {1}
+    assert list(plan.frame()["cell"]) == sorted({*plan.runs["cell"]})
+    modes = varsim.run(SCENARIOS / "read_or_write.yaml").ranking("time_per_step")
+    assert modes.best in ("none", "on_read", "on_write")
     with pytest.raises(ValueError, match="no loss"):
         varsim.tune(SCENARIOS / "read_or_write.yaml")
 

@@ -68,7 +68,7 @@ def searched(
 
 def plan_of(found: Found, cells: Sequence[Cell], made: int = 0) -> Plan:
     """What there is to tell of what was found, but for what binds."""
-    return Plan(found, Places(found.question.quantities, cells), [], made, None)
+    return Plan(found, Places(found.question.quantities, cells), made, None)
 
 
 def note(plan: Plan, code: str) -> Note:

@@ -290,7 +290,7 @@ class TestRunning:
         assert not any(trace.acts or trace.sent for trace in crossed.traces[written:])
 
     def test_the_other_kind_is_named(self) -> None:
-        with pytest.raises(TypeError, match=r"varsim\.simulate_variables"):
+        with pytest.raises(TypeError, match=r"varsim\.run"):
             simulate(varied(0, 1))  # type: ignore[arg-type]
 
         with pytest.raises(TypeError, match="takes a scenario of kind variables"):

@@ -8,9 +8,10 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from varsim.scenario.fault import Fault, ScenarioError, Source
+from varsim.scenario.fault import Fault, ScenarioError, Source, known
 from varsim.scenario.plan import Question
 from varsim.scenario.space import Point, Quantity
 from varsim.scenario.training import Scenario
@@ -26,14 +27,17 @@ from varsim.study.cells import (
     some_cells,
     standing,
 )
-from varsim.study.metrics import ACTIVITIES, COSTS
+from varsim.study.metrics import ACTIVITIES, COSTS, throughput
 from varsim.study.runs import Runs
 from varsim.study.search import Found, Search
 from varsim.study.shown import Shown
 from varsim.study.simulation import Run, run_one
-from varsim.study.verdict import front, interval, surely_more
+from varsim.study.verdict import Ranking, front, interval, ranked, surely_more
 from varsim.study.why.levers import alone
 from varsim.study.why.resources import Use, uses
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # Runs of which the links are looked at.
 _LOOKED_AT = 2
@@ -242,7 +246,7 @@ _LONGEST_NAME: Final = 64
 
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
-    """What came of a plan; `runs` are those of the answer, `made` counts all.
+    """What came of a plan; `made`: how many runs were.
 
     `too_large`: the cells that do not fit into memory, and were not run.
     """
@@ -251,7 +255,6 @@ class Plan(Shown):
 
     found: Found
     places: Places
-    runs: list[Finished]
     made: int
     binding: Binding | None
     guess: Guess | None = None
@@ -261,6 +264,40 @@ class Plan(Shown):
     def question(self) -> Question:
         """What was asked."""
         return self.found.question
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per cell that was run and replication: what is minimized, and the throughput."""
+        from pandas import DataFrame
+
+        asked = self.question
+        swept = [quantity.column for quantity in asked.quantities]
+        return DataFrame(
+            [
+                (number, one.cell.label, *(value.number for value in one.cell.point.values), *each)
+                for number, one in sorted(self.found.looked_at.items())
+                for each in zip(range(one.replications), one.values, one.speeds, strict=True)
+            ],
+            columns=[
+                *("cell", "strategy", *swept, "replication"),
+                *(asked.objective, throughput(asked.base)),
+            ],
+        )
+
+    def ranking(self, metric: str) -> Ranking[int] | None:
+        """The cells that meet all targets, by their numbers; None where none does.
+
+        `metric`: what is minimized, or the throughput (`examples_per_s`, or those that are kept).
+        """
+        minimized, speed = self.question.objective, throughput(self.question.base)
+        known("metric", metric, (minimized, speed))
+        fine = {one.cell.number: one for one in self.found.ranking()}
+        return ranked(
+            {n: one.speeds if metric == speed else one.values for n, one in fine.items()},
+            equal_within=self.question.base.report.equal_within,
+            highest=metric == speed,
+            exact=lambda number: fine[number].exact,
+        )
 
     @property
     def scenario(self) -> Scenario | None:
@@ -325,7 +362,7 @@ class Planning:
         bound = None if best is None else binding(found, best, own)
         places = Places(self.question.quantities, cells)
         too_large = tuple(self.too_large)
-        return Plan(found, places, own, runs.status.done, bound, doubtful, too_large)
+        return Plan(found, places, runs.status.done, bound, doubtful, too_large)
 
 
 def _none_fits(question: Question, cells: Sequence[Cell]) -> Fault:

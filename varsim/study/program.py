@@ -13,14 +13,15 @@ import numpy as np
 from varsim.cluster.programs import ProgramTrace, run_program
 from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import CROSS_REPLICA, Mode, ValueSummary, VariableView
-from varsim.scenario.fault import check_replication
+from varsim.scenario.fault import check_replication, known
+from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.scenario.writing import provenance
 from varsim.strategies import family
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.metrics import Carried, carried, utilization
 from varsim.study.shown import Shown
 from varsim.study.simulation import check_jobs, mapped
-from varsim.study.verdict import Estimate, interval
+from varsim.study.verdict import Estimate, Ranking, interval, ranked
 from varsim.units import format_count
 from varsim.values.operation import DEFAULT_DEVICE, Device
 
@@ -177,6 +178,16 @@ class VariablesResult(Shown):
             cheaper, dearer = (mode, other) if rises else (other, mode)
             found.append(Crossover(cheaper, dearer, spread, time))
         return found
+
+    def ranking(self, metric: str, *, highest: bool = False) -> Ranking[str] | None:
+        """The modes by one metric of the program as it is written."""
+        known("metric", metric, METRICS)
+        values = {mode: self.values(mode, metric) for mode in self.modes}
+        return ranked(values, equal_within=EQUAL_WITHIN, highest=highest)
+
+    def frame(self) -> "DataFrame":
+        """The summary."""
+        return self.summary
 
     @cached_property
     def summary(self) -> "DataFrame":

@@ -17,9 +17,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from varsim.cluster.description.cluster import Stop
+from varsim.scenario.fault import known
 from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import Asked
@@ -31,6 +32,9 @@ from varsim.study.search import FRESH, fresh
 from varsim.study.shown import Shown
 from varsim.study.verdict import CLOSE, Estimate, Ranking, interval, lead_of, ranked, verdict
 from varsim.values.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BETTER, WORSE = "better", "worse"
 
@@ -177,9 +181,37 @@ class Rates(Shown):
     goal: Goal
     tuned: tuple[Tuned, ...]
 
+    def ranking(self, metric: str = "") -> Ranking[str] | None:
+        """The strategies that reach the goal in every fresh run; None where none does.
+
+        `metric`: that of the goal, by which they are judged.
+        """
+        known("metric", metric or self.goal.metric, (self.goal.metric,))
+        return self._ranking
+
     @cached_property
-    def ranking(self) -> Ranking[str] | None:
-        """The strategies that reach the goal in every fresh run; None where none does."""
+    def runs(self) -> "DataFrame":
+        """One row per strategy, rate, set of seeds and replication: the goal's metric, the loss."""
+        from pandas import DataFrame
+
+        trials = [
+            (trial, seeds)
+            for one in self.tuned
+            for seeds, own in (("search", one.trials), ("fresh", one.fresh and (one.fresh,)))
+            for trial in own or ()
+        ]
+        return DataFrame(
+            {
+                **{"strategy": trial.label, "learning_rate": trial.rate, "seeds": seeds},
+                **{"seed": trial.seed, "replication": number, self.goal.metric: value},
+                "final_loss": trial.losses[number],
+            }
+            for trial, seeds in trials
+            for number, value in enumerate(trial.values)
+        )
+
+    @cached_property
+    def _ranking(self) -> Ranking[str] | None:
         return ranked(
             {one.label: one.fresh.values for one in self.tuned if one.fresh is not None},
             equal_within=self.scenario.report.equal_within,

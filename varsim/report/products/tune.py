@@ -48,7 +48,7 @@ def _value(found: Rates, label: str) -> Number:
 
 def _headline(found: Rates) -> Note:
     """Which strategy does best, each at its best rate, and by how much."""
-    ranking, of, named = found.ranking, _goal(found), names(found.scenario)
+    ranking, of, named = found.ranking(), _goal(found), names(found.scenario)
     if ranking is None:
         return Note("tuned-none", of)
     best, rate = ranking.best, f"{found.fresh(ranking.best).rate:g}"
@@ -70,7 +70,7 @@ def _mean(one: Number) -> float:
 
 def _table(found: Rates) -> Table:
     """A row per strategy by rank: its best rate, what it reaches, how it stands to the best."""
-    ranking, named = found.ranking, names(found.scenario)
+    ranking, named = found.ranking(), names(found.scenario)
     order = [] if ranking is None else [ranking.best, *(one.key for one in ranking.rivals)]
     rows = sorted(
         found.tuned, key=lambda one: order.index(one.label) if one.label in order else len(order)
@@ -102,7 +102,7 @@ def _reached(found: Rates, one: Tuned) -> Cell:
 
 def _ratio(found: Rates, one: Tuned) -> Cell:
     """How many times as long, or as large, as that of the best."""
-    ranking = found.ranking
+    ranking = found.ranking()
     if ranking is not None and one.label == ranking.best:
         return Number(1.0, verdict="baseline")
     rivals = () if ranking is None else ranking.rivals
@@ -217,7 +217,8 @@ def at_an_edge(found: Rates) -> bool:
 
 def document(found: Rates) -> dict[str, Any]:
     """All of it as plain data."""
-    said = {rival.key: rival.said for rival in found.ranking.rivals} if found.ranking else {}
+    ranking = found.ranking()
+    said = {rival.key: rival.said for rival in ranking.rivals} if ranking else {}
     return {
         "made_by": MADE_BY,
         "kind": "tune",
@@ -248,7 +249,8 @@ def document(found: Rates) -> dict[str, Any]:
 
 def _verdict(found: Rates, one: Tuned, said: dict[str, str]) -> str | None:
     """`best`, how a strategy compares with that, or None where it is not compared."""
-    if found.ranking is not None and one.label == found.ranking.best:
+    ranking = found.ranking()
+    if ranking is not None and one.label == ranking.best:
         return "best"
     return said.get(one.label)
 
