@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import typer
@@ -302,15 +301,11 @@ def _refuse(why: str, directory: Path, default: Path) -> NoReturn:
     refuse(f"{why}: name another directory, say --out {other}")
 
 
-@contextmanager
-def opened(directory: Path, then: str) -> Iterator["Store"]:
+def opened(directory: Path, then: str) -> "AbstractContextManager[Store]":
     """The runs that a directory keeps; of those that cannot be read it says what `then` happens."""
-    from varsim.study.store import Store
+    from varsim.study.store import kept
 
-    with Store(directory) as store:
-        if store.aside is not None:
-            complain(f"varsim: {store.told(then)}")
-        yield store
+    return kept(directory, lambda text: complain(f"varsim: {text}"), then)
 
 
 @contextmanager
@@ -524,8 +519,8 @@ def tune(
     from varsim.report.files.directory import put_file
     from varsim.report.products.tune import best_so_far, report, scenario_text
     from varsim.scenario.loading import load_scenario
-    from varsim.study.runs import Runs, backend
-    from varsim.study.store import Store
+    from varsim.study.runs import campaign
+    from varsim.study.store import kept
     from varsim.study.tune import Tuning
 
     options.check_all(every, format)
@@ -539,12 +534,11 @@ def tune(
         _check_target(out)
     refuse_excess_of(tuning.cases, tuning.first, sure=True)
     with (
-        TemporaryDirectory(prefix="varsim-") as directory,
-        Store(Path(directory)) as store,
-        backend(tuning.cases * tuning.first, jobs or None, None) as made_by,
+        kept(None, complain) as store,
         SweepProgress(quiet, partial(best_so_far, tuning)) as progress,
+        campaign(store, tuning.cases * tuning.first, jobs or None, None, progress.show) as runs,
     ):
-        found = tuning.run(Runs(store, made_by, progress.show))
+        found = tuning.run(runs)
     told = replace(report(found), question=question(file))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:

@@ -4,10 +4,9 @@ import json
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from numbers import Integral, Real
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from warnings import warn
 
@@ -288,22 +287,17 @@ def _planned(
         return planning.run(runs)
 
 
-@contextmanager
-def _kept(directory: str | Path | None) -> "Iterator[Store]":
-    """The store of a directory, or one that is forgotten."""
-    from varsim.study.store import Store
-
-    with ExitStack() as stack:
-        if directory is None:
-            directory = stack.enter_context(TemporaryDirectory(prefix="varsim-"))
-        store = stack.enter_context(Store(Path(directory)))
-        if store.aside is not None:
-            warn(store.told("made again"), stacklevel=2)
-        yield store
-
-
 def _watched(progress: Progress | None) -> "Watcher":
     return lambda status: None if progress is None else progress(status.done, status.total)
+
+
+def _kept(directory: str | Path | None) -> "AbstractContextManager[Store]":
+    """The store of a directory, or one that is forgotten."""
+    from varsim.study.store import kept
+
+    return kept(
+        None if directory is None else Path(directory), lambda text: warn(text, stacklevel=6)
+    )
 
 
 @contextmanager
@@ -311,12 +305,13 @@ def _runs(
     cases: "Sequence[Case]", jobs: int, progress: Progress | None, directory: str | Path | None
 ) -> "Iterator[Runs]":
     """What makes runs for a search whose first ones are these."""
-    from varsim.study.runs import Runs, backend
+    from varsim.study.runs import campaign
     from varsim.study.simulation import check_jobs
 
     check_jobs(jobs)
-    with _kept(directory) as store, backend(cases, jobs, None) as made_by:
-        yield Runs(store, made_by, _watched(progress))
+    watch = _watched(progress)
+    with _kept(directory) as store, campaign(store, cases, jobs, None, watch) as runs:
+        yield runs
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from varsim.scenario.space import Sweep
@@ -334,6 +334,15 @@ class Runs(Ledger):
         found, asked = self._runs[case.key], self._asked[case.key]
         numbers = range(asked if count is None else min(count, asked))
         return [found[number] for number in numbers if number in found]
+
+
+@contextmanager
+def campaign(
+    store: Store, cases: Sequence[Case], jobs: int | None, scheduler: str | None, watch: Watcher
+) -> Iterator[Runs]:
+    """What makes runs for a search that begins with these; `jobs` as in `backend`."""
+    with backend(cases, jobs, scheduler) as made_by:
+        yield Runs(store, made_by, watch)
 
 
 def carry_out(

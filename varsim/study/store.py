@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Self
 from zlib import crc32
 
@@ -111,6 +112,23 @@ class Store:
             self.add(self._runs.values())
         elif torn:  # whoever wrote it was killed meanwhile
             os.truncate(self.path, len(content) - len(torn))
+
+
+@contextmanager
+def kept(
+    directory: Path | None, say: Callable[[str], object], then: str = "made again"
+) -> Iterator[Store]:
+    """The runs that a directory keeps, or without one those that are forgotten.
+
+    Of a file that cannot be read it says what becomes of it: its runs are `then`.
+    """
+    with ExitStack() as stack:
+        if directory is None:
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="varsim-")))
+        store = stack.enter_context(Store(directory))
+        if store.aside is not None:
+            say(store.told(then))
+        yield store
 
 
 def _is_there(path: Path) -> bool:
