@@ -19,7 +19,6 @@ from varsim.strategies.single import Single
 from varsim.study import beginning
 from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
-from varsim.study.grid import Grid
 from varsim.units import format_count, format_operations
 
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ def report(checked: "Checked[Any]") -> Report:
         case "variables":
             told = _variables(asked, checked)
         case "sweep":
+            from varsim.study.grid import Grid
+
             told = _sweep(asked, Grid(asked).cases)
         case _:
             told = _plan(asked)
