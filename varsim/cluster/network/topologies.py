@@ -31,7 +31,7 @@ class Ported(Topology):
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
         if self.server_bandwidth is not None and self.server_bandwidth <= 0:
-            yield "a bandwidth must be above 0"
+            yield "server_bandwidth must be above 0"
 
 
 class Star(Ported):
