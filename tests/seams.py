@@ -46,7 +46,7 @@ from varsim.study.result import Result as Result
 from varsim.study.result import simulate as simulate
 from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
-from varsim.study.simulation import started
+from varsim.study.simulation import started as started
 from varsim.study.why.account import why as why
 from varsim.values.gradient import Parameters as Parameters
 from varsim.values.stream import keyed as keyed

@@ -10,8 +10,10 @@ from tests.building import (
     gradient_rows,
     life,
     run,
+    scenario,
     slow,
 )
+from tests.seams import Run, started
 
 
 def test_windows_bend_random_times_as_a_walk_through_time_does() -> None:
@@ -79,3 +81,15 @@ def test_a_run_cut_short_closes_every_account() -> None:
             assert life(trace, 0) == expected
             assert trace.end == end * MS
             assert len(trace.gradients) == (1 if end >= 121 else 0)
+
+
+def test_several_can_attach_to_a_job() -> None:
+    described = scenario({"kind": "on_write"}, stop={"global_steps": 7})
+    job, strategy = started(Run(described, 0, 0))
+    seen: list[tuple[str, int]] = []
+    for name in ("one", "other"):
+        job.on_update.append(lambda name=name: seen.append((name, job.global_step)))  # type: ignore[misc]
+        job.on_end.append(lambda lost, name=name: seen.append((name, -1)))  # type: ignore[misc]
+    job.run(strategy.label)
+    each = [*range(1, 8), -1]
+    assert seen == [(name, step) for step in each for name in ("one", "other")]
