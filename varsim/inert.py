@@ -26,6 +26,11 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "'")
 # reference; other signs (_ between words, braces, a lone bracket) do nothing.
 _MARKUP: Final = re.compile(r"[\\`*<|~]|(?<=\])[(\[:]|&(?=#?\w+;)|__+|(?<!\w)_|_(?!\w)")
 
+# Signs of tables, and what stands for them where an encoding lacks them.
+SIGNS: Final = {"±": "+-", "─": "-", "·": "-"} | {
+    sign: f"({number})" for number, sign in enumerate("¹²³⁴⁵⁶⁷⁸⁹", 1)
+}
+
 
 class Drawn(str):
     """Text that was made for a terminal out of harmless parts: its control sequences are ours."""

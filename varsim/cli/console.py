@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from varsim.gone import COMMANDS
-from varsim.inert import Drawn, visible
+from varsim.inert import SIGNS, Drawn, visible
 
 if TYPE_CHECKING:
     import rich.progress
@@ -191,10 +191,7 @@ def plain(error: UnicodeError) -> tuple[str, int]:
     """For a codec that lacks them: the signs of tables as others, and ? for the rest."""
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end]
-    return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
-
-
-_PLAIN_SIGNS: Final = {"±": "+-", "─": "-", "·": "-", "¹": "(1)", "²": "(2)", "³": "(3)"}
+    return "".join(SIGNS.get(sign, "?") for sign in lacking), error.end
 
 
 def complain(text: str) -> None:

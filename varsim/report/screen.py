@@ -5,13 +5,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, zip_longest
+from functools import cache
+from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Final
 from unicodedata import east_asian_width
 
-from varsim.inert import visible
+from varsim.inert import SIGNS, visible
 from varsim.report.notes import coded, line
 from varsim.report.told import Column, Note, Report, Table
 from varsim.report.wording import MARKED, listed, shown, unheld
@@ -21,6 +22,7 @@ MOST_NOTES: Final = 3
 _GAP: Final = "   "
 _NARROW: Final = 24  # columns of a cell of words, at least
 _NARROWEST: Final = 12  # of one that is never left out
+_NARROW_NAMES: Final = 16  # of what heads the rows
 _HANGING: Final = "  "
 _SECOND: Final = "\ue000"  # stands for the second column of a letter that takes two
 # What is not torn apart at its spaces: `4 B`, `50.1 us`, `3 ± 1`, `ps 0`.
@@ -28,6 +30,7 @@ _QUANTITY: Final = re.compile(
     r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|[kMGT]bit/s)\b|[%±])|(?<=±) |(?<=± \?) "
     r"|(?<=\b(?:ps|to)) (?=[0-9])"
 )
+_TYPED: Final = re.compile(r"--set '[^']*'")  # nor what is to be typed
 _MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -91,14 +94,22 @@ def _more(report: Report, every: bool, notes: int, columns: int) -> str:
 
 
 def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
-    """The first of these columns that stand side by side, and all main ones; one at least."""
-    found: list[Column] = []
-    used = max(map(len, table.rows), default=0)
-    for one in chosen:
-        used += len(_GAP) + max(map(len, [one.head, *map(shown, one.cells)]))
-        if used <= room or one.main or not found:
+    """Those of these columns that stand side by side: all main ones, others by rank, one at least.
+
+    Where heads that are torn into lines make room for more, they are meant to be.
+    """
+
+    def kept(torn: bool) -> list[Column]:
+        found: list[Column] = []
+        used = _width(_names(table, torn=torn))
+        for one in sorted(chosen, key=lambda one: (not one.main, one.rank)):
+            used += len(_GAP) + _width([*_head(one, one.head, torn=torn), *_aligned(one)])
+            if used > room and not one.main and found:
+                break
             found.append(one)
-    return found
+        return [one for one in chosen if one in found]
+
+    return max(kept(torn=False), kept(torn=True), key=len)
 
 
 def grid(
@@ -106,12 +117,19 @@ def grid(
 ) -> Iterator[str]:
     """The lines of a table with a rule under its head; in parts where it is too wide."""
     codes = [note.code for note in notes]
-    heads = [
+    marked = [
         one.head + (_MARKS[codes.index(one.note)] if one.note in codes else "") for one in chosen
     ]
-    cells = [[head, *_aligned(one)] for head, one in zip(heads, chosen, strict=True)]
-    first = max(map(len, ["", table.corner, *table.rows]))
-    widths = [_width(column) for column in cells]
+    if table.shaded:
+        yield from flow(table.corner.rpartition(": ")[0], room)
+    for torn in (False, True):
+        names = _names(table, torn=torn)
+        heads = [_head(one, head, torn=torn) for one, head in zip(chosen, marked, strict=True)]
+        cells = [_aligned(one) for one in chosen]
+        widths = [_width([*head, *own]) for head, own in zip(heads, cells, strict=True)]
+        first = _width(names)
+        if room is None or first + sum(len(_GAP) + one for one in widths) <= room:
+            break
     for at in sorted((at for at, one in enumerate(chosen) if one.prose), key=widths.__getitem__):
         others = first + sum(len(_GAP) + one for one in widths) - widths[at]
         narrow = _NARROWEST if chosen[at].main else _NARROW
@@ -119,18 +137,16 @@ def grid(
         if at == max(range(len(widths)), key=widths.__getitem__) and widths[at] > least:
             cells[at] = ["\n".join(_torn(cell, least)) for cell in cells[at]]
             widths[at] = least
-    ends = [0]
-    for index, total in enumerate(accumulate(len(_GAP) + one for one in widths)):
-        before = sum(len(_GAP) + one for one in widths[: ends[-1]])
-        if room is not None and first + total - before > room and index > ends[-1]:
-            ends.append(index)
-    for start, end in zip(ends, [*ends[1:], len(widths)], strict=True):
-        if start:
+    high = max(map(len, [names[0].split("\n"), *heads]))
+    for number, part in enumerate(_parts(first, widths, table.keys, room)):
+        if number:
             yield ""
-        part = list(range(start, end))
-        for row, name in enumerate([table.corner, *table.rows]):
-            lines = [cells[at][row].split("\n") for at in part]
-            for texts in zip_longest([name], *lines, fillvalue=""):
+        for row, name in enumerate(names):
+            lines = [heads[at] if row == 0 else cells[at][row - 1].split("\n") for at in part]
+            lines = [name.split("\n"), *lines]
+            if row == 0:  # heads stand on the rule
+                lines = [[""] * (high - len(one)) + one for one in lines]
+            for texts in zip_longest(*lines, fillvalue=""):
                 yield _GAP.join(
                     [texts[0].ljust(first)]
                     + [
@@ -142,8 +158,42 @@ def grid(
                 yield "─" * (first + sum(len(_GAP) + widths[at] for at in part))
 
 
+def _parts(first: int, widths: Sequence[int], keys: int, room: int | None) -> list[list[int]]:
+    """Which columns stand side by side, from left to right; the first `keys` in every part."""
+    left = first + sum(len(_GAP) + one for one in widths[:keys])
+    if room is not None and left + len(_GAP) + max(widths[keys:], default=0) > room:
+        keys, left = 0, first
+    parts, used = [list(range(keys))], left
+    for at in range(keys, len(widths)):
+        used += len(_GAP) + widths[at]
+        if room is not None and used > room and len(parts[-1]) > keys:
+            parts.append(list(range(keys)))
+            used = left + len(_GAP) + widths[at]
+        parts[-1].append(at)
+    return parts
+
+
+def _names(table: Table, *, torn: bool) -> list[str]:
+    """What its rows are called, and first what heads them."""
+    corner = table.corner.rpartition(": ")[2] if table.shaded else table.corner
+    rows = [_signed(one) for one in table.rows]
+    return ["\n".join(_lines(_signed(corner), [*rows, " " * _NARROW_NAMES], torn=torn)), *rows]
+
+
+def _head(column: Column, head: str, *, torn: bool) -> list[str]:
+    return _lines(_signed(head), _aligned(column), torn=torn)
+
+
+def _lines(head: str, cells: Sequence[str], *, torn: bool) -> list[str]:
+    """A head in one line; or in several, no wider than its cells or its longest word."""
+    if not torn:
+        return [head]
+    fits = max(_NARROWEST, _width(cells))
+    return wrap(head, fits, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def _width(cells: Sequence[str]) -> int:
-    return max(len(line) for cell in cells for line in cell.split("\n"))
+    return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
 
 
 def _torn(cell: str, room: int) -> list[str]:
@@ -153,7 +203,7 @@ def _torn(cell: str, room: int) -> list[str]:
 
 def _aligned(column: Column) -> list[str]:
     """Its cells; where some are marked, the others have room for a mark."""
-    cells, marks = list(map(shown, column.cells)), tuple(MARKED.values())
+    cells, marks = [_signed(shown(one)) for one in column.cells], tuple(MARKED.values())
     if not any(cell.endswith(marks) for cell in cells):
         return cells
     blank = "\N{NO-BREAK SPACE}" * len(marks[0])
@@ -162,13 +212,27 @@ def _aligned(column: Column) -> list[str]:
 
 def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:
     """A text as lines of a terminal; quantities stay whole, and letters of two columns count so."""
+    text = _signed(text)
     if not text or room is None or len(text) <= room:
         return [text] * bool(text)
-    held = _QUANTITY.sub("\N{NO-BREAK SPACE}", text)
+    held = _TYPED.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    held = _QUANTITY.sub("\N{NO-BREAK SPACE}", held)
     wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held)
     fits = min(room, WIDEST)
     lines = wrap(wide, fits, subsequent_indent=hanging, break_on_hyphens=False)
     return [line.replace(_SECOND, "") for line in lines]
+
+
+def _signed(text: str) -> str:
+    """A text with the signs that standard output has, before it is aligned."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text if encoding.lower() in ("utf-8", "utf8") else text.translate(_lacking(encoding))
+
+
+@cache
+def _lacking(encoding: str) -> dict[int, str]:
+    """What stands for the signs that an encoding lacks."""
+    return {ord(one): other for one, other in SIGNS.items() if not one.encode(encoding, "ignore")}
 
 
 def columns() -> int | None:

@@ -67,7 +67,8 @@ class Column(NamedTuple):
     `bar`: a page draws it, from 0. `detail`: shown with --all only.
     `note`: code of the note that it carries. `about`: key of what it means.
     `prose`: words, from the left, in lines where there is no room for them in one.
-    `of`: whose it is, where its head begins with that. `main`: never left out for want of room.
+    `of`: whose it is, where its head begins with that. `main`: never left out for want of room;
+    of the others, those of a higher `rank` first.
     """
 
     key: str
@@ -80,6 +81,7 @@ class Column(NamedTuple):
     prose: bool = False
     of: str = ""
     main: bool = False
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ class Table:
     """Rows by rank; `kinds`: what each row is, where its name does not tell; `corner`: heads them.
 
     `best`: so many of the first rows win; `shaded`: a page shades its cells by their numbers.
-    `above`: paragraphs that stand above it.
+    `above`: paragraphs that stand above it. `keys`: so many of the first columns say which row it
+    is: where it is shown in parts, they stand in each.
     """
 
     rows: tuple[str, ...]
@@ -98,6 +101,7 @@ class Table:
     fold: bool = True
     shaded: bool = False
     above: tuple[str, ...] = ()
+    keys: int = 0
 
     def brief(self) -> tuple[list[Column], list[Column]]:
         """The columns that are read first, and those that say the same in every row."""

@@ -46,7 +46,8 @@ MARKED: Final = {"best": f"{_HARD}*", "equal": f"{_HARD}="}  # the best of a col
 SMALL: Final = 0.01  # a narrower interval, as a share of its mean, is left out
 _LONG: Final = 1e15  # numbers have an exponent from here on,
 _DECIMALS: Final = 9  # or with more decimals than these
-_MOST_NAMES: Final = 4
+_MOST_NAMES: Final = 4  # that are all told, however long they are,
+_LONG_LIST: Final = 80  # or, without what stands between them, not longer than this together
 _FEW: Final = 2  # replications that are too few to tell a small lead
 _APART: Final = 1.01
 _WHOLE: Final = 9.95  # percent that have no decimals
@@ -135,8 +136,8 @@ def _written(value: float, decimals: int) -> str:
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
-    """`a, b and c`; of many the first, and how many more."""
-    if len(names) > _MOST_NAMES:
+    """`a, b and c`; of many that are long the first, and how many more."""
+    if len(names) > _MOST_NAMES and sum(map(len, names)) > _LONG_LIST:
         names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1} more"]
     comma = "; " if any("," in name for name in names) else ", "
     return names[0] if len(names) == 1 else f"{comma.join(names[:-1])} {word} {names[-1]}"

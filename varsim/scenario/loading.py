@@ -138,13 +138,14 @@ def modelled(
     """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
     faults: list[Fault] = []
     left_out = 0
+    guessed: set[tuple[object, ...]] = set()
     root = _by_kind(root, model)
     for _ in range(_MOST_ROUNDS):
         try:
             content = plain(root)
             found = model.model_validate(content, context={"text": True, **context._asdict()})
         except ValidationError as error:
-            told = faults_of(error, root, model)
+            told = faults_of(error, root, model, guessed)
         else:
             return (None if faults else found), faults, left_out
         known = {(fault.line, fault.column, fault.message) for fault in faults}
@@ -153,6 +154,7 @@ def modelled(
         if not told.corrections:
             break
         # What a misspelt kind or key hides is told of at once, as if it were spelt right.
+        guessed |= {(*one.path, one.meant) for one in told.corrections if one.old != "kind"}
         fresh = copied(root)
         assert isinstance(fresh, MappingNode)
         root = apply_corrections(fresh, told.corrections)

@@ -92,10 +92,17 @@ def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> M
     return root
 
 
-def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Diagnosis:
+def faults_of(
+    error: ValidationError,
+    root: Node,
+    model: type[BaseModel],
+    guessed: Collection[tuple[object, ...]] = (),
+) -> Diagnosis:
     """Faults of the file `root` from the validation error of `model`.
 
-    At most a thousand details are looked at, to bound the cost of a hostile file.
+    `guessed`: keys that stand for misspelt ones; where the value of one is not even of the right
+    shape, another key was meant, and it is not complained of. At most a thousand details are looked
+    at, to bound the cost of a hostile file.
     """
     details = error.errors(include_url=False, include_input=False)
     left_out = max(0, len(details) - _MOST_WORDED)
@@ -120,6 +127,8 @@ def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Dia
         # One fault to a place: the members of a union all complain of the same value. And a key
         # that is missing because it was misspelt is told of once.
         if place.broken or _redundant(place, detail):
+            continue
+        if place.path in guessed and detail["type"].endswith("_type"):
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))

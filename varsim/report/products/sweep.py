@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from varsim.report.products.cautions import one_rate, rate
 from varsim.report.products.figures import along, scatter, titled
 from varsim.report.products.sweep_points import (
     DETAILS,
+    EFFICIENCY,
     MILLION,
     best_for_cost,
     cell_of,
@@ -36,6 +38,10 @@ from varsim.study.runs import STEERING, TARGET
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 
 _LONGEST: Final = 40  # values of an axis that are a row each
+_EFFICIENCY: Final = (
+    "Efficiency: examples/s per worker, as a share of those of one worker (or of the same strategy "
+    "with the fewest)."
+)
 _FILES: Final = {
     "results.csv": "the table, all digits, units in the names of the columns",
     "results.json": "the same, with what each column means, seed and versions",
@@ -47,7 +53,7 @@ _FILES: Final = {
 def report(table: Table) -> Report:
     """What there is to tell of a sweep."""
     found, sweep = _Telling(table), table.sweep
-    maps, compared, every = found.maps(), found.compared(), points(table)
+    maps, compared, every = (*found.scaling(), *found.maps()), found.compared(), points(table)
     charts = tuple(found.charts(compared, every))
     return Report(
         "sweep",
@@ -236,41 +242,61 @@ class _Telling:
         found = points(self.table, rows, places)
         by_speed = ranking(self.table, self.answers, metric) if self.answers else None
         tied = len(by_speed.tied) if by_speed is not None else 0
-        return Told(found.rows, found.columns, corner="best point of", best=tied)
+        return replace(found, corner="best point of", best=tied)
 
     def _along(self) -> Told:
         """The values of the axis as rows; best of each column marked, and what ties with it."""
-        table = self.table
-        by = {(row.point, row.strategy): row for row in table.rows}
-        indexes = range(len(table.sweep.points))
-        places = [self._value(index) for index in indexes]
-        alone = len(table.strategies) == 1
+        quick, alone = speed(self.table.rows[0]), len(self.named) == 1
         columns = []
-        for metric, head, unit in metrics(table):
-            for label in table.strategies:
-                rows = [by.get((index, label)) for index in indexes]
+        for metric, head, unit in metrics(self.table):
+            for label, who in self.named.items() if metric != EFFICIENCY else ():
+                rows = self._rows(label)
                 cells = tuple(cell_of(row, metric, unit) for row in rows)
-                if metric == speed(table.rows[0]):
+                if metric == quick:
                     cells = self._marked(label, rows, cells)
-                name = head if alone else self.named[label]
-                name += f": {head}" if not alone and metric != speed(table.rows[0]) else ""
-                own = f"{metric} {label}"
-                detail = metric in DETAILS
-                columns.append(
-                    Column(
-                        *(own, name, cells),
-                        bar=metric == STEERING,
-                        detail=detail,
-                        of="" if alone else self.named[label],
-                        main=metric == speed(table.rows[0]),
-                    )
+                name = head if alone else who if metric == quick else f"{who}: {head}"
+                found = Column(
+                    f"{metric} {label}",
+                    name,
+                    cells,
+                    bar=metric == STEERING,
+                    detail=metric in DETAILS,
+                    of="" if alone else who,
+                    main=metric == quick,
                 )
-        heads = ", ".join(dict.fromkeys(name for place in places for name in place))
-        corner = heads if alone else f"{unit_of(speed(table.rows[0]))} by {heads}"
+                columns.append(found)
+        heads = ", ".join(self._heads)
+        corner = heads if alone else f"{unit_of(quick)} by {heads}"
         there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
-        return Told(
-            tuple(", ".join(place.values()) for place in places), tuple(there), corner=corner
+        return Told(self._places, tuple(there), corner=corner)
+
+    def scaling(self) -> Iterator[Told]:
+        """Along one axis how efficient each strategy is with more workers, if these are swept."""
+        if not self.one_axis:
+            return
+        columns = (
+            Column(label, who, tuple(cell_of(row, EFFICIENCY, "part") for row in self._rows(label)))
+            for label, who in self.named.items()
         )
+        known = [one for one in columns if any(map(there_is, one.cells))]
+        if known:
+            corner = f"efficiency by {', '.join(self._heads)}"
+            yield Told(self._places, tuple(known), corner=corner, fold=False, above=(_EFFICIENCY,))
+
+    def _rows(self, label: str) -> list[Row | None]:
+        """The rows of a strategy, one for each point."""
+        by = {row.point: row for row in self.table.rows if row.strategy == label}
+        return [by.get(index) for index in range(len(self.table.sweep.points))]
+
+    @cached_property
+    def _heads(self) -> tuple[str, ...]:
+        values = map(self._value, range(len(self.table.sweep.points)))
+        return tuple(dict.fromkeys(name for place in values for name in place))
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        values = map(self._value, range(len(self.table.sweep.points)))
+        return tuple(", ".join(place.values()) for place in values)
 
     def _value(self, index: int) -> dict[str, str]:
         """The values of the axis at a point, by the shortest names; once where all have one."""
@@ -332,29 +358,19 @@ class _Telling:
         return tuple(found)
 
     def _map(self, label: str, paths: Sequence[str]) -> Told:
-        across, down = short_names(paths)
-        if self._count(0) > self._count(1):
-            across, down = down, across
-        at = (1, 0) if across != short_names(paths)[0] else (0, 1)
+        at = (0, 1) if self._count(0) <= self._count(1) else (1, 0)
+        across, down = (short_names(paths)[one] for one in at)
         texts = [tuple(point.values[one].text for one in at) for point in self.table.sweep.points]
         rows = {texts[row.point]: row for row in self.table.rows if row.strategy == label}
         wide, high = (list(dict.fromkeys(one[place] for one in texts)) for place in (0, 1))
-        keys = [(x, y) for x in wide for y in high]
+        every = [rows.get((x, y)) for x in wide for y in high]
         metric = speed(next(iter(rows.values())))
-        every = [rows.get(key) for key in keys]
         cells = self._marked(label, every, tuple(cell_of(row, metric, "") for row in every))
-        columns = tuple(
-            Column(
-                x, f"{across} = {x}" if n == 0 else x, cells[n * len(high) : (n + 1) * len(high)]
-            )
-            for n, x in enumerate(wide)
+        columns = (
+            Column(x, x, cells[n * len(high) : (n + 1) * len(high)]) for n, x in enumerate(wide)
         )
-        return Told(
-            tuple(high),
-            columns,
-            corner=f"{self.named[label]}, {unit_of(metric)}: {down}",
-            shaded=True,
-        )
+        corner = f"{self.named[label]}, {unit_of(metric)}: {down} / {across}"
+        return Told(tuple(high), tuple(columns), corner=corner, shaded=True)
 
     def _count(self, at: int) -> int:
         return len({point.values[at].text for point in self.table.sweep.points})

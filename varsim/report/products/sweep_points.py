@@ -16,7 +16,8 @@ from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, sure
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
-DETAILS: Final = ("staleness_p99", "cost_per_hour", "efficiency")
+EFFICIENCY: Final = "efficiency"
+DETAILS: Final = ("staleness_p99", "cost_per_hour", EFFICIENCY)
 _SPEEDS: Final = (STEERING, KEPT)
 
 
@@ -48,6 +49,7 @@ def points(
         Column(name, name, tuple(place.get(name, "") for place in places))
         for name in dict.fromkeys(name for place in places for name in place)
     ]
+    keys = len(columns)
     for metric, head, unit in metrics(table):
         cells = tuple(cell_of(row, metric, unit) for row in rows)
         detail = metric in DETAILS
@@ -56,7 +58,9 @@ def points(
     columns.append(Column("replications", "replications", runs, detail=True))
     there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
     titles = {label: name_of(table, label) for label in table.strategies}
-    return Told(tuple(titles[row.strategy] for row in rows), tuple(there), corner="all points")
+    rows_of = tuple(titles[row.strategy] for row in rows)
+    keys -= sum(one not in there for one in columns[:keys])
+    return Told(rows_of, tuple(there), corner="all points", keys=keys)
 
 
 def best_for_cost(table: Table) -> list[Row]:
@@ -100,7 +104,7 @@ def metrics(table: Table) -> list[tuple[str, str, str]]:
         found.append(("cost_per_hour", f"{table.currency}/h", ""))
     found.append(("staleness_p99", "stale p99", ""))
     if any(row.scaling for row in table.rows):
-        found.append(("efficiency", "efficiency", "share"))
+        found.append((EFFICIENCY, "efficiency", "share"))
     return found
 
 
@@ -355,7 +359,7 @@ def _scaling(table: Table, named: Mapping[str, str]) -> Iterator[Chart]:
         for strategy in point.scenario.strategies
         if strategy.kind == "single"
     }
-    for metric, y in (("speedup", "speed-up"), ("efficiency", "efficiency (share)")):
+    for metric, y in (("speedup", "speed-up"), (EFFICIENCY, "efficiency (share)")):
         found: list[dict[str, Any]] = []
         for heading, rows in beside(table, axis, _MOST_PAIRS).items():
             found += [

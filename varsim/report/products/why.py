@@ -127,12 +127,12 @@ class _Telling:
         accounts = self.why.accounts
         steps = tuple("-" if one.stuck else Number.of(one.step_time, "s") for one in accounts)
         helped = any(one.helps for one in self.moving)
-        found = [Column("step_time", "a step", steps, bar=True)] * bool(self.moving)
+        found = [Column("step_time", "a step", steps, bar=True, main=True)] * bool(self.moving)
+        found += self._causes(_MOST_CAUSES - 2 * helped)
         found.append(self._column("helps", "would help most", _help_cell))
         if helped:
             found.append(self._column("goodput", "goodput", _kept))
             found.append(self._column("among_failures", "would keep most", _most_kept))
-        found += self._causes(_MOST_CAUSES - 2 * helped)
         found.append(self._column("busiest", "busiest", _busiest, detail=True))
         found.append(self._column("barrier_over_mean", "slowest / mean", _slowest, detail=True))
         found.append(self._column("left_out", "micro-batches left out", _left_out, detail=True))
@@ -155,8 +155,12 @@ class _Telling:
         }
         there = [key for key in order if sizes[key] >= NEGLIGIBLE]
         first = sorted(there, key=lambda key: -sizes[key])[:most]
+        # In little room the largest that can be removed stays longest, then what would help most.
+        by_room = sorted(there, key=lambda key: (key not in first, key == "compute", -sizes[key]))
         return [
-            self._column(key, heads[key], partial(_share, key), detail=key not in first)
+            self._column(key, heads[key], partial(_share, key), detail=key not in first)._replace(
+                rank=by_room.index(key) - 1
+            )
             for key in there
         ]
 
