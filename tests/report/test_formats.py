@@ -2,14 +2,15 @@
 
 import json
 import math
+from io import BytesIO, TextIOWrapper
 
 import pytest
 from rich.cells import cell_len
 
 from varsim import inert
 from varsim.report.formats import csv_text
-from varsim.report.screen import fitting, flow, folded
-from varsim.report.told import Column, Data, Number, Table
+from varsim.report.screen import fitting, flow, folded, grid
+from varsim.report.told import Column, Data, Note, Number, Table
 from varsim.report.wording import unheld
 
 
@@ -67,3 +68,47 @@ def test_what_is_the_same_of_all_is_said_once() -> None:
     columns = [*of_three("wasted", 0, 0, 0), *of_three("stale", 0, 7, 0)]
     table = Table(("1", "2"), tuple(columns))
     assert folded(columns, table) == "The same for all: wasted 0, stale 0 (a and c), stale 7 (b)."
+
+
+AXES = Table(
+    ("async", "sync"),
+    (
+        Column("b", "bandwidth", ("10", "25")),
+        Column("x", "examples per second", (Number(12.0, 3.0), Number(7.0)), rank=1),
+        Column("y", "stale", (Number(3), Number(4))),
+    ),
+    corner="best point of",
+    keys=1,
+)
+
+
+def test_every_part_of_a_table_has_its_axes() -> None:
+    heads = [one.split()[3:] for one in grid(AXES, AXES.columns, 41) if "bandwidth" in one]
+    assert heads == [["bandwidth", "second"], ["bandwidth", "stale"]]
+
+
+def test_heads_are_torn_before_columns_go_and_then_those_of_a_higher_rank() -> None:
+    columns = list(AXES.columns)
+    assert [one.rstrip() for one in grid(AXES, columns, 49)][:2] == [
+        "                            examples per",
+        "best point of   bandwidth         second   stale",
+    ]
+    assert fitting(AXES, columns, 49) == columns
+    assert fitting(AXES, columns, 40) == [columns[0], columns[2]]
+
+
+def test_signs_that_are_lacking_are_replaced_before_columns_are_aligned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ascii = TextIOWrapper(BytesIO(), "ascii")
+    monkeypatch.setattr("sys.stdout", ascii)
+    noted = AXES.columns[1]._replace(note="interval")
+    head, rule, *rows = grid(AXES, [noted], None, [Note("interval", {"count": 3})])
+    assert head.endswith("(1)")
+    assert {len(one) for one in (head, *rows)} == {len(rule)}
+    assert "+-" in rows[0]
+
+
+def test_what_is_to_be_typed_is_not_torn() -> None:
+    typed = "--set 'stop={examples: 35840}'"
+    assert any(typed in unheld(one) for one in flow(f"For equal work {typed}.", 40))

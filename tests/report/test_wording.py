@@ -76,7 +76,9 @@ def test_names() -> None:
     assert listed(("a",)) == "a"
     assert listed(("a", "b", "c")) == "a, b and c"
     assert listed(("n, 1", "n, 2", "n, 3")) == "n, 1; n, 2 and n, 3"
-    assert listed(tuple("abcdef")) == "a, b, c and 3 more"
+    assert listed(tuple("abcdef")) == "a, b, c, d, e and f"
+    long = [name * 20 for name in "abcdef"]
+    assert listed(long) == f"{', '.join(long[:3])} and 3 more"
 
 
 @pytest.mark.parametrize(

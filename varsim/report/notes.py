@@ -54,7 +54,8 @@ _PRICES: Final = {
 
 def _life(of: Values) -> str:
     parts = ", ".join(f"{what} {of[key]}" for key, what in _LOST.items() if key in of)
-    return f"Goodput {of['kept']}{'; the rest: ' * bool(parts)}{parts}."
+    kept = f"Loses least: {of['who']}, goodput" if "who" in of else "Goodput"
+    return f"{kept} {of['kept']}{'; the rest: ' * bool(parts)}{parts}."
 
 
 _LOST: Final = {

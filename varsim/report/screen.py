@@ -103,7 +103,8 @@ def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
         found: list[Column] = []
         used = _width(_names(table, torn=torn))
         for one in sorted(chosen, key=lambda one: (not one.main, one.rank)):
-            used += len(_GAP) + _width([*_head(one, one.head, torn=torn), *_aligned(one)])
+            wide = _width([*_head(one, one.head, torn=torn), *_aligned(one)])
+            used += len(_GAP) + (min(wide, _NARROW) if one.prose else wide)
             if used > room and not one.main and found:
                 break
             found.append(one)

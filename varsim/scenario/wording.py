@@ -100,8 +100,8 @@ def faults_of(
 ) -> Diagnosis:
     """Faults of the file `root` from the validation error of `model`.
 
-    `guessed`: keys that stand for misspelt ones; where the value of one is not even of the right
-    shape, another key was meant, and it is not complained of. At most a thousand details are looked
+    `guessed`: keys that stand for misspelt ones; where one needs a mapping and has none,
+    another key was meant, and it is not complained of. At most a thousand details are looked
     at, to bound the cost of a hostile file.
     """
     details = error.errors(include_url=False, include_input=False)
@@ -128,7 +128,7 @@ def faults_of(
         # that is missing because it was misspelt is told of once.
         if place.broken or _redundant(place, detail):
             continue
-        if place.path in guessed and detail["type"].endswith("_type"):
+        if place.path in guessed and detail["type"] == "model_attributes_type":
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))

@@ -387,11 +387,12 @@ class Remarks:
             fewest = min(one.gradients for one in short.values())
             rules = {run.stopped_by for run in self.result.traces}
             more = longer(self.scenario.stop, rules, list(short.values()))
+            more = "" if self.left_out else more  # the headline says how long they must be
             who = self._who(list(short))
             yield Note("short-run", {"who": who, "count": Number(fewest), "more": more})
 
     def _unequal_work(self) -> Iterator[Note]:
-        if not self.scenario.workload.has_values and self.scenario.prices is None:
+        if self.left_out or not (self.scenario.workload.has_values or self.scenario.prices):
             return
         done = self.result.done
         examples = {n: done[n].examples for n in self.result.compared if done[n].examples > 0}

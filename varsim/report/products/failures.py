@@ -1,7 +1,7 @@
 """What is told of jobs whose hosts fail at random: columns, the sentence on their time, notes."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.description.failures import members
@@ -56,8 +56,16 @@ def down(result: "Result", strategy: str) -> Estimate:
     return interval(list(map(math.fsum, parts)))
 
 
-def sentence(result: "Result", best: str) -> Note:
-    """What is left of the time of a job, and what becomes of the rest."""
+def sentence(result: "Result", best: str, fitting: Sequence[str], named: dict[str, str]) -> Note:
+    """Which of several jobs keeps most of its time; else what is left of that of the fastest.
+
+    And what becomes of the rest.
+    """
+    values = {name: result.values(name, "goodput") for name in result.compared if name in fitting}
+    ranking = result.ranking_of(values, "goodput", highest=True)
+    who: dict[str, Value] = {}
+    if ranking is not None and ranking.rivals and len(ranking.tied) == 1:
+        best, who = ranking.best, {"who": named[ranking.best]}
     shares = {
         "checkpoint": result.estimate(best, "life_checkpoint").mean,
         "lost": result.estimate(best, "life_lost").mean,
@@ -65,7 +73,7 @@ def sentence(result: "Result", best: str) -> Note:
     }
     of: dict[str, Value] = {"kept": Number(result.estimate(best, "goodput").mean, unit="share")}
     of |= {key: Number(one, unit="share") for key, one in shares.items() if one > 0}
-    return Note("life", of)
+    return Note("life", who | of)
 
 
 def notes(result: "Result", named: dict[str, str]) -> Iterator[Note]:

@@ -146,7 +146,7 @@ class _Telling:
 
     def _price(self, best: str) -> Iterator[Note]:
         if self.followed:
-            yield failures.sentence(self.result, best)
+            yield failures.sentence(self.result, best, self.fitting, self.named)
             return
         stale, behind, wasted = (
             self.result.estimate(best, metric).mean

@@ -483,9 +483,10 @@ def chain(account: "Account", name: str) -> Table:
     """The typical step of a strategy, or iteration of a worker: who did what for how long."""
     path = account.typical
     rows = list(_rows(account, path))
-    corner = f"{name}: step {path.number}"
+    corner = f"{name}: typical step ({path.number})"
     if account.asynchronous:
-        corner = f"{name}: iteration {path.number} of worker {path.pieces[0].worker}"
+        worker = path.pieces[0].worker
+        corner = f"{name}: typical iteration ({path.number} of worker {worker})"
     times = tuple(Number(row.nanoseconds / NANOSECONDS, unit="s") for row in rows)
     shares = tuple(Number(row.nanoseconds / path.length, unit="part") for row in rows)
     columns = (Column("seconds", "takes", times), Column("share", "share", shares))
