@@ -38,7 +38,10 @@ Kind: TypeAlias = Literal[
 RUN: Final[tuple[Kind, ...]] = ("training", "variables")
 
 _VALIDATED: Final = (b"Made by `varsim validate", b"Made by `python -m validation")
-_SECTIONS: Final = ("closed_forms", "peers", "published", "measured_runs", "identities")
+_SECTIONS: Final = (
+    "closed_forms peers published measured_runs presets slow_links between_nodes sharded "
+    "interruptions faults identities"
+)
 
 
 class Leaves(NamedTuple):
@@ -82,8 +85,8 @@ KINDS: Final[dict[Kind, Leaves]] = {
     "why": Leaves.of("the explanation of a scenario", "why.json", "why.html", "why.md", "why"),
     "validation": Leaves.of(
         *("a validation report", "", "index.html"),
-        " ".join(["index.md lines.csv measured.md", *(f"{one}.md" for one in _SECTIONS)]),
-        " ".join(["measured agreement", *(f"errors_{one}" for one in _SECTIONS)]),
+        " ".join(["index.md lines.csv measured.md", *(f"{one}.md" for one in _SECTIONS.split())]),
+        "measured agreement",
     ),
     "stragglers": Leaves.of(
         "step times that were looked at", "stragglers.json", "", "", "heat_map"
