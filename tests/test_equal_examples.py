@@ -144,30 +144,16 @@ class TestHowMuchWork:
 ON_READ = {"kind": "on_read", "read_every": 10}
 
 
-@pytest.mark.parametrize(
-    ("strategies", "stop", "advice"),
-    [
-        ((ON_WRITE, NONE, ON_READ), {"global_steps": 2}, "stop.global_steps=10"),
-        ((ON_WRITE, ON_READ), {"global_steps": 3}, "stop.global_steps=10"),
-        ((NONE, ON_READ), {"examples": 12}, "stop.examples=120"),
-    ],
-)
-def test_replicas_that_are_ahead_are_told_of_and_the_advice_makes_the_work_equal(
-    strategies: tuple[dict[str, Any], ...], stop: dict[str, int], advice: str
-) -> None:
-    """Two of three replicas of on_read are three times as fast, and go on until all meet."""
-    (said,) = noted(simulate(comparing(*strategies, **stop)), "unequal-work")
-    assert said.values["set"] == f"--set {advice}"
-    key, _, count = advice.removeprefix("stop.").partition("=")
-    result = simulate(comparing(*strategies, **{key: int(count)}))
-    assert len({examples for _, examples in ends(result).values()}) == 1
-    assert noted(result, "unequal-work") == []
-
-
-def test_of_runs_of_equal_time_the_advice_is_whole_rounds() -> None:
-    """In 1 s on_write makes 3 steps of 12 examples, on_read more; it meets every 120."""
-    result = simulate(comparing(ON_WRITE, ON_READ, time=1.0))
+def test_the_advice_is_whole_rounds_of_replicas_that_meet() -> None:
+    """70 updates are 280 examples of none, 840 of on_read, which meets after every 120."""
+    result = simulate(comparing(NONE, ON_READ, global_steps=70, equal_examples=False))
     (said,) = noted(result, "unequal-work")
-    assert said.values["set"] == "--set 'stop={examples: 120}'"
-    result = simulate(comparing(ON_WRITE, ON_READ, examples=120))
-    assert {examples for _, examples in ends(result).values()} == {120}
+    assert said.values["set"] == "--set 'stop={examples: 360}'"
+    result = simulate(comparing(NONE, ON_READ, examples=360))
+    assert {examples for _, examples in ends(result).values()} == {360}
+
+
+def test_runs_too_short_to_rank_have_one_advice_on_their_length() -> None:
+    result = simulate(comparing(ON_WRITE, ON_READ, global_steps=3))
+    assert result.report.headline[0].code == "too-short"
+    assert noted(result, "unequal-work") == []

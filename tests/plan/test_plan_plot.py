@@ -21,7 +21,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 def planned(folder: Path, *sets: str) -> Plan:
     asked = question(sets=sets)
     found, runs, cells = searched(asked, folder)
-    return Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    return Plan(found, Places(asked.quantities, cells), runs.status.done, None)
 
 
 def the(plan: Plan) -> Chart:
@@ -68,7 +68,7 @@ def test_its_first_axis_is_what_is_minimized(tmp_path: Path) -> None:
     block = BLOCK.replace("minimize: cost_per_hour", "minimize: cost_per_million_examples")
     asked = question(block)
     found, runs, cells = searched(asked, tmp_path)
-    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    plan = Plan(found, Places(asked.quantities, cells), runs.status.done, None)
     chart, every = the(plan), trade(plan.found).every
     assert chart.x == "cost of a million examples (USD)"
     assert list(chart.data["x"]) == [one.objective.mean for one in every]
@@ -88,7 +88,7 @@ def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
     block = BLOCK.replace("  cluster.parameter_servers: [1, 2]\n", "")
     asked = question(block, [failing, "stop={global_steps: 60}"], base)
     found, runs, cells = searched(asked, tmp_path)
-    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    plan = Plan(found, Places(asked.quantities, cells), runs.status.done, None)
     chart = the(plan)
     for height, one in zip(chart.data["mean"], trade(plan.found).every, strict=True):
         (judgement,) = one.judgements

@@ -13,7 +13,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.console import OUT_OF_BOUNDS, SweepProgress, complain, refuse, show, write
 from varsim.cli.options import EngineName, question
-from varsim.cli.runs import use
+from varsim.cli.runs import swept_of, use
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
@@ -126,7 +126,7 @@ def sweep(
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
-    swept = _grid(asked, file)
+    swept = swept_of(asked, file)
     number, of = shard or (1, 1)
     mine = swept.distinct[number - 1 :: of]
     expected = mine * asked.first_replications
@@ -184,7 +184,7 @@ def merge(
     from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
-    swept = _grid(asked, file)
+    swept = swept_of(asked, file)
     for part in parts:
         if not is_runs_file(part / STORE):
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
@@ -207,17 +207,6 @@ def merge(
         )
         raise typer.Exit(FAILED)
     _conclude(swept, books, file, directory, format, plots, all_rows)
-
-
-def _grid(sweep: "Sweep", file: Path) -> "Swept":
-    """What is run of a sweep; ScenarioError where it names a strategy that is not in the file."""
-    from varsim.scenario.fault import ScenarioError
-    from varsim.study.grid import Grid
-
-    try:
-        return Grid(sweep)
-    except ValueError as error:
-        raise ScenarioError.of_file(str(file), str(error)) from None
 
 
 def _teller(swept: "Swept") -> Callable[[str, float], str]:

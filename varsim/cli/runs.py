@@ -26,8 +26,10 @@ from varsim.cluster.fast import ENGINE
 
 if TYPE_CHECKING:
     from varsim.report.told import Report
+    from varsim.scenario.space import Sweep
     from varsim.scenario.training import Scenario
     from varsim.scenario.variables import VariablesScenario
+    from varsim.study.grid import Grid as Swept
 
 
 def run(
@@ -62,7 +64,7 @@ def run(
     options.check_all(all_rows, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     what = loaded(file, given, strategy)
-    made_by = use_for(engine, what)
+    made_by = use_for(engine, what, file)
     asked = question(file, whole=not given and not strategy)
     refuse_excess(what, yes)
     directory = out if out is not None else Path("reports") / what.name
@@ -131,7 +133,7 @@ def check(
     """
     options.check_all(all_rows, format)
     what = loaded(file, sets, strategy, every_kind=True)
-    made_by = use_for(engine, what, times=True)
+    made_by = use_for(engine, what, file, times=True)
     if what.kind == "training":
         from varsim.study.beginning import impossible
 
@@ -183,7 +185,7 @@ def explain(
     """
     options.check_all(all_rows, format)
     what = loaded(file, sets, strategy)
-    made_by = use_for(engine, what, times=True)
+    made_by = use_for(engine, what, file, times=True)
     if what.kind == "variables":
         _no_effect("--all", all_rows, "variables are shown whole; --steps says how many steps")
         _no_effect("--out", out, "nothing is written for variables; varsim run writes a report")
@@ -351,7 +353,7 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
     return f"varsim: simulated by the fast engine (times only): {fast}" if fast else ""
 
 
-def use_for(engine: EngineName, what: Any, *, times: bool = False) -> str:
+def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -> str:
     """The same for what a file asks for; `times`: whether only its times are looked at."""
     from varsim.study.why.levers import times_only
 
@@ -359,9 +361,18 @@ def use_for(engine: EngineName, what: Any, *, times: bool = False) -> str:
         _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")
         return ""
     if what.kind == "sweep":
-        from varsim.study.grid import Grid
-
-        scenarios = [case.scenario for case in Grid(what).distinct]
+        scenarios = [case.scenario for case in swept_of(what, file).distinct]
     else:
         scenarios = [what.base if what.kind == "plan" else what]
     return use(engine, map(times_only, scenarios) if times else scenarios)
+
+
+def swept_of(sweep: "Sweep", file: Path) -> "Swept":
+    """What is run of a sweep; ScenarioError where it names a strategy that is not in the file."""
+    from varsim.scenario.fault import ScenarioError
+    from varsim.study.grid import Grid
+
+    try:
+        return Grid(sweep)
+    except ValueError as error:
+        raise ScenarioError.of_file(str(file), str(error)) from None

@@ -228,7 +228,7 @@ def _cluster(given: ClusterLike | None) -> ReplicaCluster | None:
     """The cluster of a scenario of variables. TypeError for a scenario of training."""
     if given is None or isinstance(given, ReplicaCluster):
         return given
-    scenario = given if isinstance(given, VariablesScenario) else load(given).scenario
+    scenario = given if isinstance(given, VariablesScenario) else load(given)
     if not isinstance(scenario, VariablesScenario):
         raise TypeError("cluster: give a scenario of `kind: variables`, whose network is a star")
     return scenario.cluster

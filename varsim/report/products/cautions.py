@@ -281,7 +281,6 @@ _VERY_UNEQUAL: Final = 1.5
 _ASTRAY: Final = 10.0
 # An asynchronous run is as fast in its second half as in its first, but for so much.
 _SETTLED: Final = 1.1
-_ANY: Final = ("global_steps", "examples")
 
 
 def rate(scenario: Scenario, strategy: str) -> str:
@@ -404,23 +403,9 @@ class Remarks:
             "many": self.named[many],
             "times": Number(examples[many] / examples[few]),
         }
-        yield Note("unequal-work", {**of, "set": self._equal_work(many, examples[few])})
-
-    def _equal_work(self, many: str, fewest: float) -> str:
-        """The option that makes every strategy train on as many examples."""
-        scenario, stop, rounds = self.scenario, self.scenario.stop, self._rounds()
-        counted_by = {run.stopped_by for run in self.result.traces} <= set(_ANY)
-        alike = stop.equal_examples or scenario.largest_update is None
-        if self.result.done[many].period == 1 or not counted_by or not alike:
-            whole = math.ceil(fewest / rounds) * rounds
-            return f"--set 'stop={{examples: {whole:.0f}}}'"
-        if stop.global_steps is None:
-            assert stop.examples is not None
-            return f"--set stop.examples={math.ceil(stop.examples / rounds) * rounds}"
-        sizes = [one.gradients_per_update(scenario.cluster_of(one)) for one in scenario.strategies]
-        update = max(sizes) * scenario.workload.batch_size
-        each = math.lcm(rounds, update) // update
-        return f"--set stop.global_steps={math.ceil(stop.global_steps / each) * each}"
+        rounds = self._rounds()
+        whole = math.ceil(examples[few] / rounds) * rounds
+        yield Note("unequal-work", {**of, "set": f"--set 'stop={{examples: {whole:.0f}}}'"})
 
     def _rounds(self) -> int:
         """So many examples are whole rounds of every strategy whose replicas meet now and then."""
