@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from tests.building import MS, run, slow
-from tests.seams import Trace
+from tests.seams import Trace, forget
+from validation.networks import Ring
+from varsim import register
 
 Case = dict[str, Any]
 
@@ -76,6 +78,29 @@ class TestStandingStill:
         }
         still = timing("on_write", **changes, stop={"global_steps": 9})
         assert moved(still) == dict.fromkeys(moved(still), 10)
+
+
+@both
+def test_what_a_host_passes_on_is_sent_once_also_on_its_way(sharing: str) -> None:
+    """In a ring of four the server, after worker 2, reaches worker 1 by way of worker 0.
+
+    At 50 ms of the 80 that both take, 50 bytes have left it for workers 0 and 1: first 40 and then
+    10, or 25 each. Those for worker 1 are on worker 0's link, too. Worker 2 has all of its own 40.
+    """
+    register(Ring)
+    try:
+        trace = timing(
+            "none",
+            cluster={"workers": 3},
+            network={"kind": "ring", "sharing": sharing},
+            stop={"time": 0.05},
+        )
+    finally:
+        forget()
+    passed_on = 10 if sharing == "first_come" else 25
+    carried = {name: bytes_ for name, bytes_ in moved(trace).items() if bytes_ != 0}
+    assert carried == {"ps 0 clockwise": 50, "worker 0 clockwise": passed_on, "ps 0 back": 40}
+    assert trace.sent == pytest.approx(50 + 40, abs=1e-6)
 
 
 def test_a_worker_that_never_gets_to_read_all_fills_its_link_and_no_more() -> None:
