@@ -332,3 +332,9 @@ def test_the_page_about_python_is_typed(tmp_path: Path) -> None:
         text=True,
     )
     assert "Success" in done.stdout, done.stdout
+
+
+def test_a_plan_says_that_workers_without_a_price_were_taken_for_nothing() -> None:
+    asked = {"minimize": "cost_per_hour", "space": {"cluster.workers": [1, 2]}}
+    priced = {"prices": {"server_hour": 1.0}, "targets": {"throughput": "600 examples/s"}}
+    assert "give prices.device_hour" in str(varsim.plan({**said(), **priced, "plan": asked}))

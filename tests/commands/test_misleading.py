@@ -118,3 +118,12 @@ def test_what_a_sweep_says_to_type_is_accepted() -> None:
     again = varsim("sweep", kinds, "time: 1 s", noisy, *chance[2:], compute, *advice.split())
     assert again.exit_code == 0, again.output
     assert "too few" not in again.stdout
+
+
+def test_too_many_gradients_to_be_meant_are_refused_with_what_makes_them_fewer() -> None:
+    refused = varsim("run", "{kind: none}", "examples: 100000000000")
+    assert refused.exit_code == 2
+    assert (
+        "gradients to compute, which may take hours and all memory: stop the runs earlier, "
+        "lower replications or cluster.workers, or give --yes"
+    ) in refused.stderr

@@ -188,3 +188,16 @@ def test_rows_are_averaged_over_those_that_have_them() -> None:
     taken = accumulator.take_indexed_slices_grad(2)
 
     assert taken.values.ravel().tolist() == [3.0, 4.0]
+
+
+def test_a_sharded_variable_is_assigned_in_parts() -> None:
+    strategy = tf.ParameterServerStrategy(2, tf.FixedShardsPartitioner(2))
+    with strategy.scope():
+        variable = tf.Variable([1.0, 2.0, 3.0])
+    variable.assign([4.0, 5.0, 6.0])
+    assert variable.numpy().tolist() == [4.0, 5.0, 6.0]
+    assert strategy.calls[-1].messages == 2
+
+
+def test_a_number_beside_a_truth_counts_as_whether_it_is_0() -> None:
+    assert (tf.convert_to_tensor([True, False]) * 2.5).numpy().tolist() == [True, False]
