@@ -120,6 +120,33 @@ class TestHowMuchWork:
         (note,) = noted(result, "short-run")
         assert str(note.values["more"]).endswith("--set stop.global_steps=12")
 
+    def test_the_limit_that_ended_the_runs_is_to_be_raised(self) -> None:
+        result = simulate(comparing(ON_WRITE, NONE, time=100.0, global_steps=50, examples=60))
+        (note,) = noted(result, "short-run")
+        assert str(note.values["more"]).endswith("longer runs: --set stop.examples=144")
+        longer = simulate(comparing(ON_WRITE, NONE, time=100.0, global_steps=50, examples=144))
+        assert noted(longer, "short-run") == []
+
+    def test_limits_that_would_end_longer_runs_are_to_be_raised_with_it(self) -> None:
+        result = simulate(comparing(ON_WRITE, NONE, time=1.6, global_steps=6, examples=60))
+        (note,) = noted(result, "short-run")
+        _, *typed = str(note.values["more"]).split("--set ")
+        given = dict(one.strip("' ").removeprefix("stop.").split("=") for one in typed)
+        assert list(given) == ["time", "global_steps", "examples"]
+        longer = comparing(
+            *(ON_WRITE, NONE),
+            time=float(given["time"].removesuffix(" s")),
+            global_steps=int(given["global_steps"]),
+            examples=int(given["examples"]),
+        )
+        assert noted(simulate(longer), "short-run") == []
+
+    def test_equal_examples_are_told_of_where_they_end_the_runs(self) -> None:
+        (note,) = noted(comparing(ON_WRITE, NONE, global_steps=20), "equal-examples")
+        assert note.values["examples"].mean == 240
+        fewer = comparing(ON_WRITE, NONE, global_steps=20, examples=100)
+        assert noted(fewer, "equal-examples") == []
+
     def test_a_run_too_short_names_no_winner(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, time=0.35))
         (told,) = result.report.headline
@@ -157,3 +184,9 @@ def test_runs_too_short_to_rank_have_one_advice_on_their_length() -> None:
     result = simulate(comparing(ON_WRITE, ON_READ, global_steps=3))
     assert result.report.headline[0].code == "too-short"
     assert noted(result, "unequal-work") == []
+
+
+def test_a_command_that_needs_yes_is_given_with_it() -> None:
+    """As the note says; of a short run it is not."""
+    assert checked(comparing(ON_WRITE, time=1e9)).report.next == "varsim run FILE --yes"
+    assert checked(comparing(ON_WRITE, time=1.0)).report.next == "varsim run FILE"

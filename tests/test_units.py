@@ -196,6 +196,7 @@ def test_the_schema_shows_text_with_a_unit_or_zero() -> None:
         (format_count(25_557_032), "25.6 million"),
         (format_count(4.09e9), "4.09 billion"),
         (format_count(2e15), "2,000 trillion"),
+        (format_count(8e31), "8e+31"),
     ],
 )
 def test_numbers_are_shown_with_three_digits(shown: str, expected: str) -> None:

@@ -170,7 +170,9 @@ def span(first: int, last: int) -> str:
 
 
 def format_count(value: float) -> str:
-    """A number of things for people: `12,345`, `25.6 million`."""
+    """A number of things for people: `12,345`, `25.6 million`, `1.11e+32`."""
+    if 1e18 <= abs(value) < math.inf:
+        return f"{value:.3g}"
     if abs(value) < 1e6:
         return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
     return _scaled(value, {"trillion": 1e12, "billion": 1e9, "million": 1e6})

@@ -23,7 +23,7 @@ from varsim.study.cells import (
     standing,
     value,
 )
-from varsim.study.cheapest import Plan, binding, closest, trade
+from varsim.study.cheapest import Plan, binding, busy, closest, trade
 from varsim.study.metrics import SENT
 from varsim.study.runs import Processes
 from varsim.study.search import FRESH
@@ -324,6 +324,10 @@ def test_what_binds(tmp_path: Path) -> None:
     assert [one.target for one in bound.nearest.missed] == ["throughput"]
     assert sum(share for _, share in bound.shares) == pytest.approx(1)
     assert bound.busy[0].kind == "compute"
+    # Both are of all its runs.
+    assert bound.busy[0].share >= dict(bound.shares)["compute"]
+    own = runs.of(best.cell.case)
+    assert bound.busy == busy(best.cell, len(own)) != busy(best.cell, 2)
 
 
 def test_the_front_is_of_what_meets_the_other_targets(tmp_path: Path) -> None:

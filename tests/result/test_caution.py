@@ -293,3 +293,13 @@ def test_training_that_diverges_is_told_without_a_warning(rate: float) -> None:
     )
     result = simulate(given)
     assert {"grew", "diverged"} & {note.code for note in result.report.notes}
+
+
+@pytest.mark.parametrize(("after", "told"), [(0.5, []), (5.0, ["Worker 1", 5.0, 1.0])])
+def test_workers_that_would_be_slow_after_the_end_are_told_of(after: float, told: Any) -> None:
+    slow = ({"rank": 1, "factor": 3.0, "after": after},)
+    result = simulate(
+        scenario({"kind": "none"}, cluster={"workers": 2, "slow_workers": slow}, stop={"time": 1.0})
+    )
+    found = [note.values for note in result.report.notes if note.code == "slow-later"]
+    assert told == [each for of in found for each in (of["who"], of["first"].mean, of["over"].mean)]

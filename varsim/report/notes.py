@@ -512,6 +512,7 @@ NOTES: Final[dict[str, Line]] = {
         "(stop.equal_examples)."
     ),
     "would-fail": "{count} of {of} cases would fail: {who}: {why}.",
+    "slow-later": "{who} would be slow from {first} on, but every run ended by {over}.",
     "asks": "More than {gradients} gradients: varsim {command} needs --yes.",
     # of programs of variables
     "exact-steps": "Times are exact; values are drawn, other ones with another --seed.",

@@ -39,9 +39,6 @@ from varsim.study.why.resources import Use, uses
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Runs of which the links are looked at.
-_LOOKED_AT = 2
-
 
 class Binding(NamedTuple):
     """What stands in the way of less.
@@ -58,7 +55,7 @@ class Binding(NamedTuple):
 
 def binding(found: Found, answer: Standing, runs: list[Finished]) -> Binding:
     """What binds an answer; `runs` are its own."""
-    return Binding(_nearest(found, answer), busy(answer.cell), _shares(runs))
+    return Binding(_nearest(found, answer), busy(answer.cell, len(runs)), _shares(runs))
 
 
 def closest(found: Found, label: str | None = None) -> Standing | None:
@@ -71,10 +68,10 @@ def closest(found: Found, label: str | None = None) -> Standing | None:
     return min(own, key=lambda one: (one.shortfall, one.order), default=None)
 
 
-def busy(cell: Cell) -> list[Use]:
-    """What was used most in the runs of a cell, busiest first."""
+def busy(cell: Cell, replications: int) -> list[Use]:
+    """What was used most in so many runs of a cell, busiest first."""
     scenario = alone(cell.scenario, 0)
-    traces = [run_one(Run(scenario, 0, number)) for number in range(_LOOKED_AT)]
+    traces = [run_one(Run(scenario, 0, number)) for number in range(replications)]
     return uses(scenario, traces)
 
 

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.description.cluster import Stop
 from varsim.report.products import failures
 from varsim.report.told import Note, Number, Value
-from varsim.report.wording import names
+from varsim.report.wording import names, ranks
 from varsim.report.wording import target as target_said
 from varsim.scenario.fitting import MemoryLimits, Misfit
 from varsim.scenario.targets import counted as machines_of
@@ -239,7 +238,7 @@ def unpriced(scenarios: Sequence[Scenario]) -> Iterator[Note]:
 
 
 def equal_examples(scenario: Scenario) -> Iterator[Note]:
-    """That runs are compared over equal examples, if `global_steps` means that here."""
+    """That runs are compared over equal examples, if `global_steps` means that and ends them."""
     steps, most = scenario.stop.global_steps, scenario.largest_update
     if steps is None or most is None or not scenario.stop.equal_examples:
         return
@@ -251,28 +250,46 @@ def equal_examples(scenario: Scenario) -> Iterator[Note]:
         ),
         key=lambda one: one.round.varies,
     )
-    examples = Number(steps * most * scenario.workload.batch_size)
+    count = steps * most * scenario.workload.batch_size
+    if scenario.stop.examples is not None and scenario.stop.examples < count:
+        return
+    examples = Number(count)
     about = {"updates": counted(steps, "update"), "who": names(scenario)[largest.label]}
     yield Note("equal-examples", {"examples": examples, **about})
 
 
-def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
-    """What makes short runs long enough: the limits that ended them, in proportion."""
+def longer(scenario: Scenario, rules: Collection[str], short: Sequence[Done]) -> str:
+    """What makes short runs long enough: the limits that ended them or would next, in proportion.
+
+    `rules`: those that ended the runs.
+    """
     more = 1.2 * max(one.needed / one.gradients if one.gradients else math.inf for one in short)
     if math.isinf(more):
         return "; raise the limits in stop"
-    typed = []
-    if "time" in rules and stop.time is not None:
-        typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
-    if {"global_steps", "examples"} & set(rules) and stop.global_steps is not None:
-        typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
-    elif "examples" in rules and stop.examples is not None:
-        typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
+    stop, typed = scenario.stop, []
+    lasted = max(one.time for one in short)
+    if stop.time is not None and ("time" in rules or lasted * more > stop.time):
+        typed.append(f"'stop.time={format_seconds(min(stop.time, lasted) * more)}'")
+    if {"global_steps", "examples"} & set(rules):
+        typed += _more_work(scenario, more)
     said = f"; for longer runs: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
     few = any(one.gradients < _FEW_READS * one.period for one in short if one.period > 1)
     return (
         f"{said}, or more: the run has hardly any reads, which take time" if said and few else said
     )
+
+
+def _more_work(scenario: Scenario, more: float) -> Iterator[str]:
+    """What is typed for runs with `more` times the examples: the limits that would end them."""
+    stop = scenario.stop
+    most = max(one.gradients_per_update(scenario.cluster_of(one)) for one in scenario.strategies)
+    each = {"global_steps": most * scenario.workload.batch_size, "examples": 1}
+    limits = {key: getattr(stop, key) for key in each if getattr(stop, key) is not None}
+    least = min((limit * each[key] for key, limit in limits.items()), default=0)
+    for key, limit in limits.items():
+        share = least / (limit * each[key])
+        if share * more > 1:
+            yield f"stop.{key}={math.ceil(limit * share * more)}"
 
 
 # Strategies that differ by more in gradients per update are not compared by loss at one rate.
@@ -347,6 +364,7 @@ class Remarks:
         yield from self._overlap()
         yield from self._pushed_late()
         yield from self._ends()
+        yield from self._slow_later()
         yield from self._events()
         yield from kept(scenario)
 
@@ -385,7 +403,7 @@ class Remarks:
         if short:
             fewest = min(one.gradients for one in short.values())
             rules = {run.stopped_by for run in self.result.traces}
-            more = longer(self.scenario.stop, rules, list(short.values()))
+            more = longer(self.scenario, rules, list(short.values()))
             more = "" if self.left_out else more  # the headline says how long they must be
             who = self._who(list(short))
             yield Note("short-run", {"who": who, "count": Number(fewest), "more": more})
@@ -512,6 +530,16 @@ class Remarks:
         if len(rules) > 1:
             reasons = tuple(f"{rule} ({count} runs)" for rule, count in sorted(rules.items()))
             yield Note("stopped", {"reasons": reasons})
+
+    def _slow_later(self) -> Iterator[Note]:
+        """Which workers would have become slow after the end of every run."""
+        over = max(run.end for run in self.result.traces) / NANOSECONDS
+        late = [one for one in self.scenario.cluster.slow_workers if one.after >= over]
+        if late:
+            first = Number(min(one.after for one in late), unit="s")
+            numbers = sorted({one.rank for one in late})
+            who = f"Worker{'s' * (len(numbers) > 1)} {ranks(numbers)}"
+            yield Note("slow-later", {"who": who, "first": first, "over": Number(over, unit="s")})
 
     def _events(self) -> Iterator[Note]:
         if events := self.scenario.events:

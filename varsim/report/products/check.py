@@ -49,13 +49,14 @@ def report(checked: "Checked[Any]") -> Report:
             told = _sweep(asked, Grid(asked).cases)
         case _:
             told = _plan(asked)
+    asks = any(note.code == "asks" for note in told[2])
     command = asked.kind if asked.kind in ("sweep", "plan") else "run"
     facts = {"made_by": MADE_BY, "name": asked.name, "kind": asked.kind}
     return Report(
         "check",
         asked.name,
         *told,
-        next=f"varsim {command} FILE",
+        next=f"varsim {command} FILE{' --yes' if asks else ''}",
         facts=partial(_facts, facts, told),
     )
 

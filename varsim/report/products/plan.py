@@ -257,11 +257,12 @@ def _uncertain(plan: "Plan") -> Iterator[Note]:
     if short:
         fewest = min(short, key=lambda one: one.done.gradients)
         varied = any(quantity.place[0] == "stop" for quantity in plan.question.quantities)
-        stop, more = plan.question.base.stop, ""
+        base, more = plan.question.base, ""
         if not varied:
-            timed = {stop.time is not None and one.done.time >= stop.time for one in short}
+            lasts = math.inf if base.stop.time is None else base.stop.time
+            timed = {one.done.time >= lasts for one in short}
             rules = {rule for one in timed for rule in (["time"] if one else _COUNTED)}
-            more = cautions.longer(stop, rules, [one.done for one in short])
+            more = cautions.longer(base, rules, [one.done for one in short])
         of: dict[str, Value] = {"count": len(short), "of": len(fine), "more": more}
         dropped = sum(one.verdict == "short" for one in short)
         of |= {"fewest": Number(fewest.done.gradients), "dropped": dropped}

@@ -520,10 +520,11 @@ def _short(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
     fewest = min(short, key=lambda row: row.done.gradients)
     more = ""
     if not any(quantity.place[0] == "stop" for quantity in table.sweep.quantities):
-        stop = table.sweep.points[0].scenario.stop
-        timed = stop.time is not None and any(row.done.time >= stop.time for row in short)
+        first = table.sweep.points[0].scenario
+        lasts = math.inf if first.stop.time is None else first.stop.time
+        timed = any(row.done.time >= lasts for row in short)
         rules = {"time"} if timed else {"global_steps", "examples"}
-        more = cautions.longer(stop, rules, [row.done for row in short])
+        more = cautions.longer(first, rules, [row.done for row in short])
     out = sum(row.done.too_short for row in short)
     of: dict[str, Value] = {
         "who": f"{named[fewest.strategy]} at {table.told(fewest)}",

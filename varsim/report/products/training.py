@@ -140,7 +140,7 @@ class _Telling:
     def _too_short(self) -> Note:
         rules = {run.stopped_by for run in self.result.traces}
         fewest = min(one.gradients for one in self.short.values())
-        more = longer(self.scenario.stop, rules, list(self.short.values()))
+        more = longer(self.scenario, rules, list(self.short.values()))
         who = self._who(list(self.short))
         return Note("too-short", {"who": who, "count": Number(fewest), "more": more})
 
