@@ -73,6 +73,27 @@ def test_a_tutorial_shows_what_is_printed(
     assert " ".join(printed.split()) in " ".join(done.stdout.split())
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reference/command_line",
+        pytest.param("how_to/plan", marks=pytest.mark.slow),  # 25 s
+        pytest.param("how_to/sweep", marks=[pytest.mark.slow, pytest.mark.product]),
+        pytest.param("how_to/tune", marks=[pytest.mark.slow, pytest.mark.product]),
+    ],
+)
+def test_a_guide_shows_what_its_first_command_prints(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    command = re.findall(r"^\$ varsim (.*)$", page(name), re.M)[0]
+    out = ["--out", str(tmp_path / "out")] if command.startswith(("plan", "sweep")) else []
+    done = CliRunner().invoke(cli.app, [*shlex.split(command), *out])
+    assert done.exit_code == 0, done.stderr
+    (shown,) = blocks("text", page(name))
+    assert " ".join(shown.split()) in " ".join(done.stdout.split())
+
+
 @pytest.mark.slow
 @pytest.mark.product
 def test_a_real_job_does_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
