@@ -58,6 +58,13 @@ OF_VARSIM, OF_VALIDATION = (
 )
 
 
+def test_what_contributing_runs_and_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:tests|varsim|validation|bench)/[\w/.]*\w", text))
+    assert len(named) > 20
+    assert sorted(name for name in named if not list(ROOT.glob(f"{name}*"))) == []
+
+
 class TestSetUp:
     def test_two_blocks_come_first_and_do_it_all(self) -> None:
         readme = README.read_text(encoding="utf-8")
