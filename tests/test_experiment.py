@@ -67,7 +67,7 @@ def test_what_is_loaded_is_loaded_again_with_changes_and_strategies() -> None:
     changed = varsim.load(given, "seed=3", "on_write")
     assert (changed.seed, [s.kind for s in changed.strategies]) == (3, ["on_write"])
     assert changed.cluster == given.cluster
-    with pytest.raises(varsim.ScenarioError, match=r"^--set sed=3: error: .*did you mean 'seed'"):
+    with pytest.raises(varsim.ScenarioError, match=r"^sed=3: error: .*did you mean 'seed'"):
         varsim.run(given, ["sed=3"])
 
 

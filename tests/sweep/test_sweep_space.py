@@ -242,7 +242,11 @@ class TestRefusals:
         assert "where" not in found
 
     def test_changes(self) -> None:
-        assert faults("seed: [1]", "sweep.seed=3")[0].startswith("--set sweep.seed=3: error: say")
+        (found,) = faults("seed: [1]", "sweep.seed=3")
+        assert found.startswith("--set sweep.seed=3: error: the sweep's settings")
+        for empty in ("1,,2", ",1", "1, ,2"):
+            (found,) = faults("seed: [1]", f"cluster.workers={empty}")
+            assert "empty value" in found
         assert (
             "several strategies have kind"
             in faults(

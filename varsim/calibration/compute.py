@@ -356,7 +356,7 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
         fate = "  chosen" if one is choice.best and drawn else ""
         if one.refused:
             share, off = one.farthest
-            fate = f"  refused: p{100 * share:g} is {off:.0%} off"
+            fate = f"  refused: p{100 * share:g} is {100 * off:.0f} % off"
         lines.append(f"  {one.fit.kind:<20}{aic}{ratios}{fate}")
     anew = "" if drawn else ", if each step were drawn anew"
     lines.insert(0, f"  by maximum likelihood{anew}; quantiles are fitted / measured:")

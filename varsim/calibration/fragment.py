@@ -288,7 +288,7 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Network
         raise UnreadableError(
             [
                 f"no latency and bandwidth are right for all sizes ({_bytes(worst.size)} is "
-                f"{off:.0%} off): give --size, that of your messages"
+                f"{100 * off:.0f} % off): give --size, that of your messages"
             ]
         )
     yaml = (

@@ -257,7 +257,7 @@ def loaded(
 ) -> Any:
     """What a file asks for; ScenarioError of a sweep or plan, unless `every_kind` is meant."""
     with _uncollected():
-        from varsim.study.experiment import load
+        from varsim.scenario.load import load
 
         try:
             if every_kind:

@@ -211,7 +211,8 @@ class SweepBlock:
             found = tuple(steps(path, self.root))
             if found[0] == BLOCK:
                 raise ChangeError(
-                    "say --set PATH=1,2,4 for an axis; --precision and --most-replications"
+                    "the sweep's settings are given by --precision and --most-replications, "
+                    "an axis by --set PATH=1,2,4"
                 )
             values = _several(text, mark, self._shapes(found))
             quantity = self._quantity(path, mark) if values is not None else None
@@ -388,9 +389,12 @@ def _copy_of(node: Node) -> MappingNode:
 def _several(text: str, mark: Mark, shapes: Sequence[Shape]) -> Node | None:
     """The list or range behind a --set: `1,2,4` or `{from: 1, to: 8, step: 1}`; None for others.
 
-    Also `[1,2,4]`, as in a file, where what is at the path is not itself a list.
+    Also `[1,2,4]`, as in a file, where what is at the path is not itself a list. Raises ChangeError
+    where a value is empty.
     """
     node, faults = read_document(f"[{text}]", Source(""))
+    if faults and re.search(r"^\s*,|,\s*,", text):
+        raise ChangeError(f"there is an empty value between the commas of {quoted(text)}")
     if faults or not isinstance(node, SequenceNode):
         return None
     remark(node, mark)

@@ -5,6 +5,7 @@ import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -13,6 +14,7 @@ from warnings import warn
 from pydantic import BaseModel
 
 from varsim.scenario.document import MappingNode, read_document
+from varsim.scenario.fault import ScenarioError
 from varsim.scenario.fault import Source as Place
 from varsim.scenario.load import Document, ScenarioSource
 from varsim.scenario.load import load as read
@@ -85,7 +87,8 @@ def load(given: Source, sets: Changes = (), strategies: Sequence[str] = (), **na
 
         strategies = given.strategies if isinstance(given, Sweep) else ()
     document = _document(given)
-    return read(document, _sets(sets, named, document), _each(strategies))
+    with _as_given():
+        return read(document, _sets(sets, named, document), _each(strategies))
 
 
 def run(
@@ -183,7 +186,7 @@ def sweep(
         strategies = given.strategies
     text, name, folder, _ = document = _document(given)
     changes, strategies = _sets(sets, {}, document), tuple(_each(strategies))
-    with document.read():
+    with _as_given(), document.read():
         asked = sweep_of_text(text, name, folder, changes, precision, most_replications, strategies)
     return _swept(asked, jobs, progress, directory)
 
@@ -205,7 +208,7 @@ def plan(
     if not isinstance(given, Question) or sets or minimize or strategies:
         text, name, folder, _ = document = _document(given)
         changes = _sets(sets, {}, document)
-        with document.read():
+        with _as_given(), document.read():
             asked = question_of_text(text, name, folder, changes, minimize, _each(strategies))
     assert isinstance(asked, Question)
     return _planned(asked, jobs, progress, directory)
@@ -339,6 +342,19 @@ def _document(given: Source) -> Document:
     if asked.kind == "plan":
         raise ValueError("a plan that is loaded is asked as it is: varsim.plan(it), nothing else")
     return Document(repr(asked), seen=False)
+
+
+@contextmanager
+def _as_given() -> Iterator[None]:
+    """Errors name a change as it was given here, without the option of the command."""
+    try:
+        yield
+    except ScenarioError as error:
+        found = [
+            replace(one, source=replace(one.source, name=one.source.name.removeprefix("--set ")))
+            for one in error.problems
+        ]
+        raise ScenarioError(found, error.left_out) from None
 
 
 def _each(given: Sequence[str]) -> Sequence[str]:

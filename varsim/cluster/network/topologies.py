@@ -25,13 +25,8 @@ from varsim.values.table import Models
 class Ported(Topology):
     """A network in which every host has a link up and a link down; those of servers may differ."""
 
-    server_bandwidth: BytesPerSecond | None = None
+    server_bandwidth: BytesPerSecond | None = Field(None, gt=0)
     """Bandwidth of each parameter server's link; by default that of the workers' links."""
-
-    def refusals(self) -> Iterator[str]:
-        yield from super().refusals()
-        if self.server_bandwidth is not None and self.server_bandwidth <= 0:
-            yield "server_bandwidth must be above 0"
 
 
 class Star(Ported):

@@ -49,7 +49,7 @@ class Rate(Model):
 
     preset: str | None = None
     """Name of a kind of link: `varsim list links`."""
-    bandwidth: BytesPerSecond | None = None
+    bandwidth: BytesPerSecond | None = Field(None, gt=0)
     """Bandwidth each way."""
     latency: Seconds | None = Field(None, ge=0)
     """Time from end to end, besides that of the bytes."""
@@ -59,8 +59,6 @@ class Rate(Model):
     def refusals(self) -> Iterator[str]:
         if (self.preset is None) == (self.bandwidth is None):
             yield "give either a preset or a bandwidth"
-        if self.bandwidth is not None and self.bandwidth <= 0:
-            yield "a bandwidth must be above 0"
         preset = None if self.preset is None else presets.link(self.preset)
         if self.latency is None and (preset is None or preset.latency is None):
             yield "latency is missing (for example latency: 20 us)"
