@@ -27,9 +27,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "'")
 _MARKUP: Final = re.compile(r"[\\`*<|~]|(?<=\])[(\[:]|&(?=#?\w+;)|__+|(?<!\w)_|_(?!\w)")
 
 # Signs of tables, and what stands for them where an encoding lacks them.
-SIGNS: Final = {"±": "+-", "─": "-", "·": "-"} | {
-    sign: f"({number})" for number, sign in enumerate("¹²³⁴⁵⁶⁷⁸⁹", 1)
-}
+SIGNS: Final = {"±": "+-", "─": "-", "·": "-"}
 
 
 class Drawn(str):

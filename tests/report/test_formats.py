@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from varsim import inert
 from varsim.report.formats import csv_text
-from varsim.report.screen import fitting, flow, folded, grid
+from varsim.report.screen import fitting, flow, folded, grid, marked
 from varsim.report.told import Column, Data, Note, Number, Table
 from varsim.report.wording import unheld
 
@@ -68,6 +68,16 @@ def test_what_is_the_same_of_all_is_said_once() -> None:
     columns = [*of_three("wasted", 0, 0, 0), *of_three("stale", 0, 7, 0)]
     table = Table(("1", "2"), tuple(columns))
     assert folded(columns, table) == "The same for all: wasted 0, stale 0 (a and c), stale 7 (b)."
+    bounded = Column("p99", "stale p99 <= 16", (Number(0.0, margin=1.0),) * 2)
+    assert unheld(folded([bounded], table)) == "The same for all: stale p99 <= 16: 0 (+100 %)."
+
+
+def test_notes_on_columns_have_letters_whatever_stands_before_them() -> None:
+    columns = [Column("a", "a", (), note="marks"), Column("b", "b", ()), Column("c", "c", ())]
+    columns[2] = columns[2]._replace(note="as-good")
+    notes = [Note(code, {}) for code in ("exact", "marks", "interval", "as-good")]
+    assert marked(columns, notes) == {"marks": "[a]", "as-good": "[b]"}
+    assert marked(columns[2:], notes) == {"as-good": "[a]"}
 
 
 AXES = Table(
@@ -103,8 +113,8 @@ def test_signs_that_are_lacking_are_replaced_before_columns_are_aligned(
     ascii = TextIOWrapper(BytesIO(), "ascii")
     monkeypatch.setattr("sys.stdout", ascii)
     noted = AXES.columns[1]._replace(note="interval")
-    head, rule, *rows = grid(AXES, [noted], None, [Note("interval", {"count": 3})])
-    assert head.endswith("(1)")
+    head, rule, *rows = grid(AXES, [noted], None, marked([noted], [Note("interval", {"count": 3})]))
+    assert head.endswith(" [a]".replace(" ", "\N{NO-BREAK SPACE}"))
     assert {len(one) for one in (head, *rows)} == {len(rule)}
     assert "+-" in rows[0]
 

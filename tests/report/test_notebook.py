@@ -200,7 +200,7 @@ def test_a_notebook_shows_what_the_command_prints() -> None:
         assert html.count("<table>") == html.count("</table>") > 0
         assert "<b>" not in html
         # All words of the text, whose tables are ruled, and do not say what their rows are.
-        text_words = re.sub(r"(?m)[─-]{3,}|^== | =+$|[¹²³]|^.* --all\.$", "", repr(one)).split()
+        text_words = re.sub(r"(?m)[─-]{3,}|^== | =+$|\[[a-i]\]|^.* --all\.$", "", repr(one)).split()
         assert {*text_words} - {*read(html)} == set()
     assert "a&lt;b&gt;&amp;c" in shown[0]._repr_html_()
 
@@ -288,7 +288,7 @@ def test_the_timeline_has_the_theme_of_jupyterlab_or_else_of_the_browser(
     [
         (
             'varsim.load(SMALL).replace({"cluster.netwrk": 5})',
-            "ScenarioError: --set cluster.netwrk=5: error: cluster: unknown key 'netwrk'; "
+            "ScenarioError: cluster.netwrk=5: error: cluster: unknown key 'netwrk'; "
             "did you mean 'network'?",
         ),
         (

@@ -86,8 +86,9 @@ class TestHeadline:
     def test_few_replications_of_what_is_random_name_no_winner(
         self, paces: dict[str, Sequence[int]]
     ) -> None:
-        first, *_ = a_result(paces).report.headline
+        first, *_, last = a_result(paces, targets={"loss": 1.0}).report.headline
         assert (first.code, first.values["count"]) == ("untold", len(paces["a"]))
+        assert (last.code, last.values["count"]) == ("soonest-untold", len(paces["a"]))
 
     def test_one_replication_of_what_is_not_random_is_exact(self) -> None:
         law = {"kind": "constant", "value": 2.0}

@@ -145,6 +145,18 @@ def test_names() -> None:
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a).",
         ),
         (
+            Note("too-short", {"count": 1, "who": "a", "more": ""}),
+            "Too short to rank: 1 gradient per worker with a.",
+        ),
+        (
+            Note(
+                "soonest-untold",
+                {"target": "0.4", "tied": ("a", "b"), "time": "5 s", "last": "9 s", "count": 2},
+            ),
+            "Two replications are too few to say which is first to loss 0.4: a and b, after 5 s to "
+            "9 s.",
+        ),
+        (
             Note("short-cells", SHORT | {"dropped": 1}),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a); 1 too "
             "short to judge.",

@@ -276,6 +276,29 @@ class TestTold:
         assert (first.code, first.values["count"]) == ("untold", 2)
         assert first.values["more"] == "--most-replications 5 --set replications=5"
 
+    def test_too_few_mark_no_values_either(self, tmp_path: Path) -> None:
+        block = "cluster.workers: [2, 3, 4]\nmost_replications: 2"
+        table = carried_out(sweep(block), tmp_path)
+        rows = tuple(
+            row._replace(
+                values={"examples_per_s": pair},
+                estimates=row.estimates | {"examples_per_s": interval(pair)},
+            )
+            for row in table.rows
+            for less in [8 * (row.strategy == "backup_workers")]
+            for pair in [(90.0 + 10 * row.point - less, 110.0 + row.point)]
+        )
+        report = told(replace(table, rows=rows))
+        cells = [cell for column in report.table.columns for cell in column.cells]
+        assert not any(isinstance(cell, Number) and cell.verdict for cell in cells)
+        assert "marks" not in [note.code for note in report.notes]
+        first = report.headline[0]
+        assert first.code == "untold"
+        tied = first.values["tied"]
+        assert isinstance(tied, tuple)
+        assert len(tied) == 2
+        assert not any(" to " in who for who in tied)
+
     @pytest.mark.parametrize(
         ("stop", "said"),
         [

@@ -29,11 +29,15 @@ def _close(of: Values) -> str:
 
 
 def _untold(of: Values) -> str:
-    few = {"1": "One replication is", "2": "Two replications are"}[of["count"]]
     return (
-        f"{few} too few to rank {of['tied']} ({of['low']} to {of['high']}); "
+        f"{_few(of)} to rank {of['tied']} ({of['low']} to {of['high']}); "
         f"try {of.get('more', '--set replications=5')}."
     )
+
+
+def _few(of: Values) -> str:
+    few = {"1": "One replication is", "2": "Two replications are"}[of["count"]]
+    return f"{few} too few"
 
 
 def _lead(of: Values) -> str:
@@ -189,9 +193,14 @@ def _failed_rows(of: Values) -> str:
 def _short_rows(of: Values) -> str:
     out = f"; {of['out']} are too short to rank" if "out" in of else ""
     return (
-        f"Short runs in {of['count']} of {of['of']} rows, as few as {of['gradients']} gradients "
-        f"per worker ({of['who']}){out}{of['more']}."
+        f"Short runs in {of['count']} of {of['of']} rows, as few as {_each(of['gradients'])} "
+        f"({of['who']}){out}{of['more']}."
     )
+
+
+def _each(count: str) -> str:
+    """So many gradients of each worker."""
+    return f"{count} gradient{'s' * (count != '1')} per worker"
 
 
 def _interval_rows(of: Values) -> str:
@@ -255,17 +264,27 @@ SENTENCES: Final[dict[str, Line]] = {
     "nothing": "No strategy applied gradients in every replication.",
     "none-compared": "Nothing to compare: {who} deadlocked.",
     "none-fits": "Nothing to rank: {who} do not fit into memory.",
-    "too-short": "Too short to rank: {count} gradients per worker with {who}{more}.",
+    "too-short": lambda of: (
+        f"Too short to rank: {_each(of['count'])} with {of['who']}{of['more']}."
+    ),
     "price": _price,
     "life": _life,
     "soonest": "First to loss {target}: {best}, after {time}.",
     "soonest-tie": "Tied first to loss {target}: {tied}, after {time}.",
+    "soonest-untold": lambda of: (
+        f"{_few(of)} to say which is first to loss {of['target']}: {of['tied']}, after "
+        f"{of['time']} to {of['last']}."
+    ),
     "reached-unranked": (
         "Loss {target} is reached after {low} to {high}; not ranked, as the strategies share a "
         "learning rate."
     ),
     "cheapest": "Cheapest: {best}, {price} per million examples.",
     "cheapest-tie": "Tied cheapest: {tied}, {price} per million examples.",
+    "cheapest-untold": lambda of: (
+        f"{_few(of)} to say which is cheapest: {of['tied']}, {of['price']} to {of['last']} per "
+        "million examples."
+    ),
     "same-everywhere": "{who}: {rate} at every point.",
     "never": "No strategy reached loss {target} in every replication.",
     "target": _targets,
@@ -340,8 +359,8 @@ SENTENCES: Final[dict[str, Line]] = {
 def _short_cells(of: Values) -> str:
     dropped = f"; {of['dropped']} too short to judge" if of["dropped"] != "0" else ""
     return (
-        f"Short runs in {of['count']} of {of['of']} configurations, as few as {of['fewest']} "
-        f"gradients per worker ({of['where']}){dropped}{of['more']}."
+        f"Short runs in {of['count']} of {of['of']} configurations, as few as "
+        f"{_each(of['fewest'])} ({of['where']}){dropped}{of['more']}."
     )
 
 
@@ -360,7 +379,8 @@ def _other_speed(of: Values) -> str:
 def _margin(of: Values) -> str:
     right = ", if the guess is right" if "guess" in of else ""
     return (
-        f"In brackets: margin to the target, with 95 % confidence{right}; below 0 it may be missed."
+        f"In parentheses: margin to the target, with 95 % confidence{right}; below 0 it may be "
+        "missed."
     )
 
 
@@ -389,7 +409,9 @@ NOTES: Final[dict[str, Line]] = {
         "try varsim tune FILE."
     ),
     "unequal-work": "{many} saw {times} times as many examples as {few}; for equal work {set}.",
-    "short-run": "Short runs: {count} gradients per worker with {who}; rates may be far off{more}.",
+    "short-run": lambda of: (
+        f"Short runs: {_each(of['count'])} with {of['who']}; rates may be far off{of['more']}."
+    ),
     "undecided-interval": "{who}: {target} is undecided; try more replications.",
     "undecided-once": "{who}: {target} is undecided from one run: --set replications=5.",
     "undecided-short": "{who}: {target} is undecided: the runs are too short.",
@@ -412,7 +434,7 @@ NOTES: Final[dict[str, Line]] = {
     "few-spells": (
         "Runs of {who} last {count} correlation times, too few for intervals; run longer."
     ),
-    "not-settled": "{who} is still speeding up ({times} times in the second half): run longer.",
+    "not-settled": "{who}: still speeding up ({times} times in the second half); run longer.",
     "drops-at-first": "{who} drops {count} gradients after its first update: {why}.",
     "no-price": "No price is given for {what}, counted as free: set prices.{key}.",
     "overlap": "With overlap: true, as in DDP, {who} is {times} times as fast.",

@@ -14,7 +14,7 @@ from varsim.inert import visible
 from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.files.directory import KINDS
 from varsim.report.notes import line
-from varsim.report.screen import folded
+from varsim.report.screen import MOST_NOTES, folded, marked
 from varsim.report.told import Cell, Chart, Column, Number, Report, Shares, Table
 from varsim.report.wording import shown
 
@@ -31,7 +31,6 @@ PROVENANCE: Final = {
     "needs": "needed besides varsim",
     "result_sha256": "SHA-256 of what was simulated",
 }
-_MARKS: Final = "¹²³"
 # Colours of what workers do, in parts of their time.
 ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one in PARTS.items()}
 _NARROW: Final = 44  # characters of a row that narrow screens show, too
@@ -57,7 +56,7 @@ def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] =
         "whole": _whole(report.table, columns),
         # All numbers of a run are in a table of its own.
         "more": report.kind != "training" and len(columns) < len(report.table.columns),
-        "marks": {note.code: _MARKS[at] for at, note in enumerate(report.notes[:3])},
+        "marks": marked(columns, report.notes[:MOST_NOTES]),
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
         "cut": [at for at, one in enumerate(columns) if one in split],
         "charts": drawn(report.charts, _colors(report)),

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -31,7 +31,7 @@ _QUANTITY: Final = re.compile(
     r"|(?<=\b(?:ps|to)) (?=[0-9])"
 )
 _TYPED: Final = re.compile(r"--set '[^']*'")  # nor what is to be typed
-_MARKS: Final = "¹²³⁴⁵⁶⁷⁸⁹"
+_LETTERS: Final = "abcdefghi"  # of the notes on columns
 
 
 def terminal(report: Report, width: int | None = None, every: bool = False) -> str:
@@ -42,16 +42,17 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     if every:
         first, alike = list(report.table.columns), []
     elif room is not None:
-        first = fitting(report.table, first, room)
+        first = fitting(report.table, first, room, marked(first, brief))
+    marks = marked(first, brief)
     lines = [part for note in report.headline for part in flow(line(note), room)]
     if first:
-        lines += ["", *grid(report.table, first, room, brief)]
+        lines += ["", *grid(report.table, first, room, marks)]
     if alike:
         lines += flow(folded(alike, report.table), room)
     lines += [""] * bool(brief)
-    for number, note in enumerate(brief):
-        mark = f"{_MARKS[number]} " if any(one.note == note.code for one in first) else ""
-        lines += flow(mark + coded(note), room)
+    for note in brief:
+        mark = marks.get(note.code, "")
+        lines += flow(f"{mark} {coded(note)}".lstrip(), room)
     for detail in report.details if every else report.details[: report.always]:
         above = [part for text in detail.above for part in flow(text, room, "")]
         lines += ["", *above, *grid(detail, detail.columns, room)]
@@ -61,6 +62,13 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 
 
+def marked(columns: Sequence[Column], notes: Sequence[Note]) -> dict[str, str]:
+    """The marks of the notes on these columns, `[a]`, by code: nobody reads them as a power."""
+    about = {one.note for one in columns}
+    codes = [note.code for note in notes if note.code in about]
+    return {code: f"[{letter}]" for code, letter in zip(codes, _LETTERS, strict=False)}
+
+
 def folded(alike: Sequence[Column], table: Table) -> str:
     """Columns that say the same in every row, in a line; once what is so of several."""
     whose: dict[tuple[str, str], list[str]] = {}
@@ -68,7 +76,8 @@ def folded(alike: Sequence[Column], table: Table) -> str:
         whose.setdefault((_what(one), shown(one.cells[0])), []).append(one.of)
     every = Counter(map(_what, table.columns))
     said = [
-        f"{what} {value}" + f" ({listed(owners)})" * (any(owners) and len(owners) < every[what])
+        f"{_headed(what)} {value}"
+        + f" ({listed(owners)})" * (any(owners) and len(owners) < every[what])
         for (what, value), owners in whose.items()
     ]
     return f"The same for all: {', '.join(said)}."
@@ -77,6 +86,11 @@ def folded(alike: Sequence[Column], table: Table) -> str:
 def _what(column: Column) -> str:
     """The head of a column without whose it is."""
     return column.head.removeprefix(f"{column.of}: ")
+
+
+def _headed(what: str) -> str:
+    """The head of a value in a line; a colon parts it from a number in the head."""
+    return f"{what}:" if any(map(str.isdigit, what)) else what
 
 
 def _more(report: Report, every: bool, notes: int, columns: int) -> str:
@@ -93,7 +107,9 @@ def _more(report: Report, every: bool, notes: int, columns: int) -> str:
     return said + (f"Next: {report.next}" if report.next else "")
 
 
-def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
+def fitting(
+    table: Table, chosen: Sequence[Column], room: int, marks: Mapping[str, str] = {}
+) -> list[Column]:
     """Those of these columns that stand side by side: all main ones, others by rank, one at least.
 
     Where heads that are torn into lines make room for more, they are meant to be.
@@ -103,7 +119,7 @@ def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
         found: list[Column] = []
         used = _width(_names(table, torn=torn))
         for one in sorted(chosen, key=lambda one: (not one.main, one.rank)):
-            wide = _width([*_head(one, one.head, torn=torn), *_aligned(one)])
+            wide = _width([*_head(one, marks, torn=torn), *_aligned(one)])
             used += len(_GAP) + (min(wide, _NARROW) if one.prose else wide)
             if used > room and not one.main and found:
                 break
@@ -114,18 +130,14 @@ def fitting(table: Table, chosen: Sequence[Column], room: int) -> list[Column]:
 
 
 def grid(
-    table: Table, chosen: Sequence[Column], room: int | None, notes: Sequence[Note] = ()
+    table: Table, chosen: Sequence[Column], room: int | None, marks: Mapping[str, str] = {}
 ) -> Iterator[str]:
     """The lines of a table with a rule under its head; in parts where it is too wide."""
-    codes = [note.code for note in notes]
-    marked = [
-        one.head + (_MARKS[codes.index(one.note)] if one.note in codes else "") for one in chosen
-    ]
     if table.shaded:
         yield from flow(table.corner.rpartition(": ")[0], room)
     for torn in (False, True):
         names = _names(table, torn=torn)
-        heads = [_head(one, head, torn=torn) for one, head in zip(chosen, marked, strict=True)]
+        heads = [_head(one, marks, torn=torn) for one in chosen]
         cells = [_aligned(one) for one in chosen]
         widths = [_width([*head, *own]) for head, own in zip(heads, cells, strict=True)]
         first = _width(names)
@@ -181,7 +193,11 @@ def _names(table: Table, *, torn: bool) -> list[str]:
     return ["\n".join(_lines(_signed(corner), [*rows, " " * _NARROW_NAMES], torn=torn)), *rows]
 
 
-def _head(column: Column, head: str, *, torn: bool) -> list[str]:
+def _head(column: Column, marks: Mapping[str, str], *, torn: bool) -> list[str]:
+    """The head of a column with the mark of its note, which stays with its last word."""
+    head = column.head
+    if column.note in marks:
+        head += f"\N{NO-BREAK SPACE}{marks[column.note]}"
     return _lines(_signed(head), _aligned(column), torn=torn)
 
 

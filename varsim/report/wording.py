@@ -209,6 +209,7 @@ def target(name: str, bound: float, loss: float | None) -> str:
     """A target: `throughput at least 4,000 examples/s`."""
     sign = "at least" if BOUNDS[name] else "at most"
     what, unit = _TARGETS[name]
+    unit = unit.removesuffix("s") if unit == "updates" and bound == 1 else unit
     return f"{what.format(loss=loss)} {sign} {unheld(given(Number(bound, unit=unit)))}"
 
 
@@ -236,12 +237,16 @@ def headline(
     if unsure:
         low, *_, high = sorted((values[key] for key in tied), key=lambda one: one.mean)
         spread = {"low": low._replace(half=math.nan), "high": high._replace(half=math.nan)}
-        few = any(one.said == UNTOLD for one in unsure) or (
-            replications <= _FEW and any(one.lead.mean > _APART for one in unsure)
-        )
-        code = "untold" if few else "close"
+        code = "untold" if untold(ranking, replications) else "close"
         return Note(code, {"tied": who, **spread, "count": replications, **lead})
     return Note("tie", {"tied": who, "rate": rate, **lead})
+
+
+def untold(ranking: Ranking[K], replications: int) -> bool:
+    """Whether there are too few replications to say which is the best."""
+    few = replications <= _FEW
+    leads = (rival.lead.mean for rival in ranking.of(CLOSE, UNTOLD))
+    return bool(ranking.of(UNTOLD)) or (few and any(lead > _APART for lead in leads))
 
 
 def resource(use: "Use") -> str:

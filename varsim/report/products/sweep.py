@@ -29,13 +29,13 @@ from varsim.report.products.sweep_points import (
 )
 from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Value
 from varsim.report.told import Table as Told
-from varsim.report.wording import headline
+from varsim.report.wording import headline, untold
 from varsim.report.wording import target as target_said
 from varsim.scenario.writing import MADE_BY, provenance_of_many
 from varsim.study.grid import Row, Table, descriptions, short_names
 from varsim.study.lives import KEPT
 from varsim.study.runs import STEERING, TARGET
-from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
+from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, Ranking
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _EFFICIENCY: Final = (
@@ -137,8 +137,7 @@ class _Telling:
             index: Number.of(row.estimates[metric], unit_of(metric))
             for index, row in enumerate(rows)
         }
-        random = [rows[index] for index in found.tied if not rows[index].exact(metric)]
-        count = min((row.replications for row in random), default=1)
+        count = self._replications([rows[index] for index in found.tied], metric)
         note = headline(found, where, values, count)
         more: dict[str, Value] = {"more": _more(self.table)} if note.code == "untold" else {}
         if "tied" in note.values and len(self.table.strategies) == 1:
@@ -146,6 +145,18 @@ class _Telling:
             span = self._span(tied) or in_words(self.table, spans(self.table, tied, first, metric))
             more |= {"tied": (span,)} if span else {}
         return note._replace(values={**note.values, **more})
+
+    def _replications(self, rows: Sequence[Row], metric: str) -> int:
+        """Of how many replications the least known of these rows has; 1 where all are exact."""
+        return min((row.replications for row in rows if not row.exact(metric)), default=1)
+
+    def _decided(self, rows: Sequence[Row], metric: str) -> Ranking[int] | None:
+        """The ranking of these rows; None where they have too few replications for one."""
+        found = ranking(self.table, rows, metric)
+        if found is None:
+            return None
+        count = self._replications([rows[index] for index in found.tied], metric)
+        return None if untold(found, count) else found
 
     def _reach(self, row: Row, metric: str) -> str:
         """Its place, with what is not told from it."""
@@ -156,9 +167,8 @@ class _Telling:
     def _as_good(self, row: Row, metric: str) -> list[Row]:
         """The rows of its strategy that are not told from it, the best; none where that is open."""
         own = self._own(row.strategy)
-        found = ranking(self.table, own, metric)
-        known = found is not None and not found.of(UNTOLD)
-        return [own[index] for index in found.tied] if found is not None and known else []
+        found = self._decided(own, metric)
+        return [own[index] for index in found.tied] if found is not None else []
 
     def _span(self, rows: Sequence[Row]) -> str:
         """From where to where points lie, if they are numbers in a row on the axis."""
@@ -205,15 +215,17 @@ class _Telling:
             low, high = (Number(one, unit="s") for one in (min(times), max(times)))
             yield Note("reached-unranked", of | {"low": low, "high": high})
             return
-        if metric == TARGET:
-            of["time"] = Number(row.mean(metric), unit="s")
-        else:
-            of["price"] = Number(row.mean(metric), unit=self.table.currency)
+        first = Number(row.mean(metric), unit="s" if metric == TARGET else self.table.currency)
+        of["time" if metric == TARGET else "price"] = first
         if len(found.tied) == 1:
             yield Note(code, {"best": self._place(row, metric), **of})
-        else:
-            tied = tuple(self._place(rows[index], metric) for index in found.tied)
-            yield Note(f"{code}-tie", {"tied": tied, **of})
+            return
+        tied = tuple(self._place(rows[index], metric) for index in found.tied)
+        few = untold(found, count := self._replications([rows[i] for i in found.tied], metric))
+        if few:
+            last = max(rows[index].mean(metric) for index in found.tied)
+            of |= {"last": first._replace(mean=last), "count": count}
+        yield Note(f"{code}-{'untold' if few else 'tie'}", {"tied": tied, **of})
 
     def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
         """That rows share one learning rate for updates of very different sizes, not swept."""
@@ -335,8 +347,8 @@ class _Telling:
         if len({row.case for row in there.values()}) < 2:
             return cells
         places, own = list(there), list(there.values())
-        found = ranking(self.table, own, speed(own[0]))
-        if found is None or found.of(UNTOLD) or len(found.same) == len(own):
+        found = self._decided(own, speed(own[0]))
+        if found is None or len(found.same) == len(own):
             return cells
         marks = {places[one.key]: "equal" for one in found.of(CLOSE, EQUAL, SAME)}
         marks[places[found.best]] = "best"

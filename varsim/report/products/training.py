@@ -25,7 +25,7 @@ from varsim.report.told import (
     Table,
     Value,
 )
-from varsim.report.wording import headline, names, shown
+from varsim.report.wording import headline, names, shown, untold
 from varsim.report.wording import target as target_said
 from varsim.scenario.writing import MADE_BY
 from varsim.study import metrics
@@ -166,7 +166,7 @@ class _Telling:
         """Who meets all targets, who misses one, of whom it is not known."""
         bounds = self.scenario.targets.bounds
         (name, bound), *more = bounds.items()
-        what = f"All {len(bounds)} targets"
+        what = "Both targets" if len(bounds) == 2 else f"All {len(bounds)} targets"
         if not more:
             what = f"Target {target_said(name, bound, self.result.target_loss)}"
         of: dict[str, Value] = {"target": what}
@@ -199,6 +199,10 @@ class _Telling:
         of: dict[str, Value] = {"target": f"{target:g}", "time": Number(times[0], unit="s")}
         if len(ranking.tied) == 1:
             return Note("soonest", {"best": self.named[ranking.best], **of})
+        if untold(ranking, self.result.replications):
+            last = max(self.result.estimate(name, "time_to_target").mean for name in ranking.tied)
+            of |= {"last": Number(last, unit="s"), "count": self.result.replications}
+            return Note("soonest-untold", {"tied": self._who(ranking.tied), **of})
         return Note("soonest-tie", {"tied": self._who(ranking.tied), **of})
 
     # --- the table --------------------------------------------------------------------------------
