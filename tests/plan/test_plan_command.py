@@ -87,6 +87,9 @@ def test_the_answer_runs_and_meets_its_targets(file: Path, tmp_path: Path) -> No
     out = tmp_path / "out"
     varsim("plan", file, "--out", out, "--quiet")
     facts = json.loads((out / "plan.json").read_text())
+    written = (out / "plan.yaml").read_text()
+    assert "\n  # server_hour: 0.7 (no effect on this strategy)\n" in written
+    assert "server_hour: 0.0" not in written
     ran = varsim("run", out / "plan.yaml", "--out", tmp_path / "run", "--format", "json", "--quiet")
     result = json.loads(ran)
     assert result["strategies"] == [facts["answer"]["strategy"]]

@@ -52,12 +52,22 @@ def test_all_of_it_is_told_of_the_file_as_it_is(file: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "option",
-    ["--set=cluster.workers=4", "--seed=9", "--replications=1", "--strategy=none"],
+    ["--seed=9", "--replications=1", "--strategy=none"],
 )
 def test_of_a_changed_one_the_first_line_alone(file: Path, tmp_path: Path, option: str) -> None:
     page = page_of("run", file, "--out", tmp_path / "out", option)
     assert said(page) == [FIRST]
     assert (tmp_path / "out/scenario.yaml").read_text().startswith(f"# {FIRST}\nname")
+
+
+def test_of_one_changed_by_set_nothing(file: Path, tmp_path: Path) -> None:
+    """Numbers and words of the file are of the file alone."""
+    page = page_of("run", file, "--out", tmp_path / "out", "--set=cluster.workers=4")
+    assert said(page) == []
+    assert (tmp_path / "out/scenario.yaml").read_text().startswith("name")
+    file.write_text(file.read_text(encoding="utf-8") + SWEEP, encoding="utf-8")
+    changed = "--set=cluster.workers=4,5"
+    assert said(page_of("sweep", file, "--out", tmp_path / "sweep", "--quiet", changed)) == []
 
 
 def test_of_a_sweep_too(file: Path, tmp_path: Path) -> None:

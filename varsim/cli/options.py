@@ -149,12 +149,14 @@ Engine = Annotated[
 ]
 
 
-def question(file: Path, *, whole: bool = False) -> str:
+def question(file: Path, *, whole: bool = False, changed: bool = False) -> str:
     """What a scenario is to answer: its first line, if that is a comment.
 
     `whole`: all lines of that comment. They tell of the file as it is, with numbers that options
-    make wrong.
+    make wrong. `changed`: it is asked something else (`--set`), and what the file asks is not told.
     """
+    if changed:
+        return ""
     from varsim.scenario.loading import STDIN, read_text
 
     if file == STDIN:

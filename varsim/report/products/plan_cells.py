@@ -322,5 +322,15 @@ def scenario_text(plan: "Plan", told: Report) -> str | None:
     return (
         head(told.question.partition("\n")[0])
         + head(answer(told).partition("\n")[0])
-        + dump_scenario(plan.scenario)
+        + _with_prices_unused(plan, dump_scenario(plan.scenario))
     )
+
+
+def _with_prices_unused(plan: "Plan", text: str) -> str:
+    """A price of what the answer has none of is told of as the scenario gives it, not as 0."""
+    best = plan.found.answer
+    prices = None if best is None else best.cell.point.scenario.prices
+    for key in [] if prices is None else prices.given:
+        said = f"  # {key}: {getattr(prices, key)} (no effect on this strategy)\n"
+        text = text.replace(f"  {key}: 0.0\n", said)
+    return text
