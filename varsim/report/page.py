@@ -132,7 +132,10 @@ def _whole(table: Table, columns: Sequence[Column]) -> list[int]:
     room, found = _NARROW - min(12, max(map(len, table.rows), default=0)), list[int]()
     for at, one in sorted(enumerate(columns), key=lambda pair: not pair[1].bar):
         drawn = isinstance(one.cells[0], Shares)
-        texts = [0 if drawn else len(shown(cell)) for cell in one.cells]
+        # A margin in brackets stands below its number there.
+        texts = [
+            0 if drawn else max(map(len, re.split(r"\s\(", shown(cell)))) for cell in one.cells
+        ]
         words = [len(word) for word in one.head.split()]
         needed = max(*texts, *words, 4) + _BAR * (one.bar or drawn) + 2
         if needed <= room or not found:

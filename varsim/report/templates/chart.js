@@ -169,6 +169,7 @@ function points(box, data) {
     const [a, b] = [across, up].map(({ value }) => axes[value]), x = scale(a, a.values), y = scale(b, b.values, { up: true });
     const { px, py, wanted } = grid(svg, x, y, 14), whole = data.series.map((_, i) => i);
     const there = whole.filter((i) => a.values[i] !== null && b.values[i] !== null);
+    data.names.forEach((_, own) => { key.children[own].hidden = !there.some((i) => data.series[i] === own); });
     const at = (i) => [px(x.at(a.values[i])), py(y.at(b.values[i]))];
     const front = there.filter((i) => data.front[i]).map(at).sort((one, other) => one[0] - other[0]);
     const usual = Number(up.value) === data.y;
