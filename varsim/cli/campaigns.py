@@ -144,7 +144,7 @@ def sweep(
         told = _teller(swept)
         with making(store, cases, jobs or None, scheduler, quiet, told) as (made_by, watch):
             watch(books.status)
-            write_sweep(asked, question(file, whole=as_it_is, changed=bool(sets)), directory)
+            write_sweep(asked, question(file, whole=as_it_is, changed=sets), directory)
             carry_out(books, store, made_by, watch, todo)
     if told_by and not quiet:
         complain(told_by)
@@ -198,7 +198,7 @@ def merge(
         books = swept.books(store)
         missing = len(books.begin())
         as_it_is = not (sets or strategy or precision or most_replications)
-        write_sweep(asked, question(file, whole=as_it_is, changed=bool(sets)), directory)
+        write_sweep(asked, question(file, whole=as_it_is, changed=sets), directory)
     if missing:
         complain(
             f"varsim: {counted(books.resumed, 'run')} merged into {directory}; at least "
@@ -426,7 +426,9 @@ def plan(
         if runs.status.resumed and not quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
         as_it_is = not (given or minimize or strategy)
-        asked_for = question(file, whole=as_it_is, changed=bool(sets or minimize))
+        asked_for = question(
+            file, whole=as_it_is, changed=[*sets, *([minimize] if minimize else [])]
+        )
         report = replace(found.report, question=asked_for)
         put_report(report, directory, {SCENARIO: scenario_text(found, report)})
     if made_by and not quiet:
@@ -529,7 +531,7 @@ def tune(
         campaign(store, tuning.cases * tuning.first, jobs or None, None, progress.show) as runs,
     ):
         found = tuning.run(runs)
-    told = replace(report(found), question=question(file, changed=bool(sets)))
+    told = replace(report(found), question=question(file, changed=sets))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:
         put_file(out, scenario_text(found, told.question))

@@ -1,6 +1,6 @@
 """What several commands take: options, and the comment that a scenario begins with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -149,13 +149,14 @@ Engine = Annotated[
 ]
 
 
-def question(file: Path, *, whole: bool = False, changed: bool = False) -> str:
+def question(file: Path, *, whole: bool = False, changed: Iterable[str] = ()) -> str:
     """What a scenario is to answer: its first line, if that is a comment.
 
     `whole`: all lines of that comment. They tell of the file as it is, with numbers that options
-    make wrong. `changed`: it is asked something else (`--set`), and what the file asks is not told.
+    make wrong. `changed`: what `--set` says; but for seed and replications, something else is asked
+    then, and what the file asks is not told.
     """
-    if changed:
+    if any(one.partition("=")[0].strip() not in ("seed", "replications") for one in changed):
         return ""
     from varsim.scenario.loading import STDIN, read_text
 

@@ -65,7 +65,7 @@ def run(
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     what = loaded(file, given, strategy)
     made_by = use_for(engine, what, file)
-    asked = question(file, whole=not given and not strategy, changed=bool(sets))
+    asked = question(file, whole=not given and not strategy, changed=sets)
     refuse_excess(what, yes)
     directory = out if out is not None else Path("reports") / what.name
     check_target(directory)
@@ -195,7 +195,7 @@ def explain(
         _no_effect("--mode", mode, why)
         _no_effect("--steps", steps, why)
         told, every = _why(what, out, quiet, yes), all_rows or bool(strategy)
-    told = of_file(told, file, question(file, changed=bool(sets)))
+    told = of_file(told, file, question(file, changed=sets))
     show(told, format, [], every=every)
     if out is not None:
         _write_why(told, out, format)
