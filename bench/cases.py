@@ -11,10 +11,10 @@ from bench import lean
 from bench.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.cluster.clock import uncollected
 from varsim.cluster.record.trace import Trace
+from varsim.core.stream import stream
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, started
-from varsim.values.stream import stream
 
 BANDWIDTH, LATENCY = 12.5e12, 0.0  # bytes/s, s: ports that nobody has to wait for long
 LAW = {"kind": "shifted_exponential", "minimum": 0.1, "mean": 0.12}

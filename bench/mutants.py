@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
-ROOMS: Final = ("cluster", "strategies", "values", "distribute", "study")
+ROOMS: Final = ("cluster", "strategies", "core", "learning", "distribute", "study")
 PARTS: Final = "varsim tests scenarios docs validation bench reports README.md pyproject.toml"
 
 _OPPOSITE: Final[dict[type, type]] = {

@@ -11,13 +11,13 @@ from sphinx.util.docutils import SphinxDirective
 
 from varsim.cli.app import app
 from varsim.cli.catalogue import TABLES
+from varsim.core.schema import field_docstrings
 from varsim.scenario.shape import Shape, described, kinds, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import STRATEGIES
 from varsim.study.metrics import TABLE
 from varsim.study.tables import COLUMNS
-from varsim.values.schema import field_docstrings
 
 
 def keys_of(scenario: type[BaseModel]) -> Iterator[str]:

@@ -21,8 +21,8 @@ from tests.seams import (
 )
 from varsim import Scenario
 from varsim.cluster.record.rows import Rows
+from varsim.learning.gradient import Parameters
 from varsim.strategies import Strategy
-from varsim.values.gradient import Parameters
 
 MS = 1_000_000  # ns
 
@@ -229,7 +229,7 @@ class Model:
         self.states = [self._optimizer.init(value) for value in self.start]
 
     def batch(self, worker: int, iteration: int) -> NDArray[Any]:
-        from varsim.values.problem import BLOCK
+        from varsim.learning.problem import BLOCK
 
         block, row = divmod(iteration, BLOCK)
         return self._task.batches(worker, block, self._batch_size)[row : row + 1]

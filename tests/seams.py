@@ -26,6 +26,9 @@ from varsim.cluster.record.trace import Span as Span
 from varsim.cluster.record.trace import Standstill as Standstill
 from varsim.cluster.record.trace import Trace as Trace
 from varsim.cluster.workers.job import TooLongError as TooLongError
+from varsim.core.stream import keyed as keyed
+from varsim.core.stream import stream as stream
+from varsim.learning.gradient import Parameters as Parameters
 from varsim.report.told import Cell as Cell
 from varsim.report.told import Note as Note
 from varsim.report.told import Number as Number
@@ -48,9 +51,6 @@ from varsim.study.simulation import Run as Run
 from varsim.study.simulation import run_one as run_one
 from varsim.study.simulation import started as started
 from varsim.study.why.account import why as why
-from varsim.values.gradient import Parameters as Parameters
-from varsim.values.stream import keyed as keyed
-from varsim.values.stream import stream as stream
 
 
 def trained(run: Run) -> tuple[Trace, Parameters]:

@@ -70,7 +70,7 @@ def test_every_full_run_has_a_scenario(kind: str) -> None:
 
 def test_a_mutant_is_put_into_the_functions_that_are_there() -> None:
     """But not where it changes what is imported: a constant, the default of an argument."""
-    file = "varsim/units.py"
+    file = "varsim/core/units.py"
     live = living()
     made = [*mutants(file, (ROOT / file).read_text(encoding="utf-8"))]
     inside = [mutant for mutant in made if changed_by(mutant, live)]

@@ -16,12 +16,12 @@ from tests.seams import Result as Finding
 from tests.seams import app as cli
 from tests.seams import load_scenario, simulate
 from varsim import Scenario, load
+from varsim.learning.problem import Quadratic
 from varsim.report.told import Number, Report
 from varsim.study import simulation
 from varsim.study.beginning import ITERATIONS, Beginning, begin, gradients, rates
 from varsim.study.experiment import Checked
 from varsim.study.metrics import ACTIVITIES
-from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 QUICKSTART = SCENARIOS / "quickstart.yaml"

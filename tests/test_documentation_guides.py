@@ -15,9 +15,9 @@ from tests.pages import ROOT, blocks, page
 from tests.seams import app as cli
 from varsim import __version__
 from varsim.cluster.network.topologies import NETWORKS
+from varsim.learning.problem import ALL_PROBLEMS
 from varsim.report import wording
 from varsim.report.told import Number
-from varsim.values.problem import ALL_PROBLEMS
 
 # Words of the glossary that stand otherwise where they show.
 STEMS = {

@@ -8,9 +8,9 @@ import pytest
 
 from tests.building import scenario
 from tests.extending import ALL, SCENARIO, python, varsim
+from varsim.core.distributions import LAWS
 from varsim.scenario.extensions import Need
 from varsim.scenario.writing import provenance_of_many
-from varsim.values.distributions import LAWS
 
 GOOD = """\
 print('own code ran')
@@ -20,9 +20,9 @@ from beside import ABOUT
 from varsim.cluster.collectives import ring
 from varsim.cluster.network.topologies import Star
 from varsim.strategies.none import NoSynchronization
-from varsim.units import Seconds
-from varsim.values.distribution import Constant
-from varsim.values.problem import Quadratic
+from varsim.core.units import Seconds
+from varsim.core.distribution import Constant
+from varsim.learning.problem import Quadratic
 
 @varsim.register
 class Mine(NoSynchronization):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from varsim.values import presets
+from varsim.core import presets
 
 DATA = Path(presets.__file__).parent.parent / "data"
 

@@ -16,13 +16,13 @@ from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
 from varsim.cluster.workers.job import Job
+from varsim.core.distribution import Constant
+from varsim.core.distributions import LAWS
 from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
 from varsim.strategies.k_family import KBatchSync
 from varsim.strategies.none import NoSynchronization
 from varsim.study.case import case_of
-from varsim.values.distribution import Constant
-from varsim.values.distributions import LAWS
 
 
 class Waiting(NoSynchronization):
@@ -201,7 +201,7 @@ from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives import ring
 from varsim.report.files.save import save
 from varsim.strategies.none import NoSynchronization
-from varsim.values.distribution import Constant
+from varsim.core.distribution import Constant
 
 @varsim.register
 class Mine(NoSynchronization):

@@ -172,7 +172,7 @@ def test_fewer_and_fewer_cases_name_internals() -> None:
         ("import varsim\nvarsim.load('a.yaml')", []),
         ("from varsim import tf", []),
         ("import varsim.cluster.clock", ["varsim.cluster.clock"]),
-        ("from varsim import units", ["varsim.units"]),
+        ("from varsim.core import units", ["varsim.core.units"]),
         ("def f():\n    from varsim.cluster import clock", ["varsim.cluster.clock"]),
         ("patch('varsim.study.simulation.can')", ["varsim.study.simulation.can"]),
         ("'varsim.yaml is what run writes'", []),

@@ -9,9 +9,9 @@ from tests.building import scenario
 from tests.seams import METRICS, Result, Run, run_one, simulate
 from varsim import Scenario
 from varsim.cluster.workers.job import Job
+from varsim.learning.task import Parameters, Task
 from varsim.scenario.targets import Targets
 from varsim.study.case import case_of, measured
-from varsim.values.task import Parameters, Task
 
 EXPONENTIAL = {
     "workers": 3,

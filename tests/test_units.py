@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from varsim.units import (
+from varsim.core.schema import Model
+from varsim.core.units import (
     DIMENSIONS,
     Bytes,
     BytesPerSecond,
@@ -24,7 +25,6 @@ from varsim.units import (
     span,
     to_text,
 )
-from varsim.values.schema import Model
 
 dimensions = st.sampled_from(sorted(DIMENSIONS))
 quick = settings(deadline=1000, max_examples=200)

@@ -11,6 +11,12 @@ from validation.finding import Finding, Verdict
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.network.topology import Rate
 from varsim.cluster.record.trace import GradientRow, Trace
+from varsim.core import presets
+from varsim.core.distribution import Constant
+from varsim.core.measured_times import MeasuredTimes
+from varsim.core.units import DIMENSIONS
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.task import BLOCK, Parameters
 from varsim.scenario.targets import Targets
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
@@ -20,12 +26,6 @@ from varsim.strategies.on_write import OnWrite
 from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.study.simulation import Run, started
-from varsim.units import DIMENSIONS
-from varsim.values import presets
-from varsim.values.distribution import Constant
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.measured_times import MeasuredTimes
-from varsim.values.task import BLOCK, Parameters
 
 ABOUT: Final = (
     "Equalities between runs of one scenario: between strategies that must train alike, between "

@@ -15,10 +15,10 @@ from validation.points.estimate import Estimate, mean
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.recovery import RandomFailures
 from varsim.cluster.failures.strikes import Strikes
+from varsim.core import presets
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.result import simulate
-from varsim.values import presets
 
 ABOUT: Final = (
     "How often jobs of 1,024 to 131,072 GPUs are interrupted, and what is left of their time. "

@@ -9,8 +9,8 @@ from pydantic import Field, PositiveInt, model_validator
 from varsim.cluster.network.link import Link, Route
 from varsim.cluster.network.topologies import Ported, StarRouting
 from varsim.cluster.network.topology import KIND_IS_SAID, Place, Rate, Routing, Topology, halves
-from varsim.units import format_rate
-from varsim.values.schema import Model
+from varsim.core.schema import Model
+from varsim.core.units import format_rate
 
 # A ring of hosts: every one has a link each way to the next and to the one before.
 

@@ -23,11 +23,11 @@ from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.learning.gradient import Gradient
+from varsim.learning.optimizer import OPTIMIZERS
+from varsim.learning.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.learning.workload import Workload
 from varsim.strategies import STRATEGIES
-from varsim.values.gradient import Gradient
-from varsim.values.optimizer import OPTIMIZERS
-from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
-from varsim.values.workload import Workload
 
 ABOUT: Final = (
     "Numbers that other simulators and papers print for small systems: single messages, "

@@ -7,8 +7,8 @@ import pytest
 
 from varsim.calibration.compute import Fit, choose, fits
 from varsim.calibration.steps import Times
-from varsim.values.distributions import DISTRIBUTIONS, Distribution
-from varsim.values.stream import stream
+from varsim.core.distributions import DISTRIBUTIONS, Distribution
+from varsim.core.stream import stream
 
 KNOWN = [
     ("exponential", {"mean": 0.2}),

@@ -9,9 +9,9 @@ import numpy as np
 
 from varsim.calibration.compute import compute_part
 from varsim.calibration.measurement import StepTable
-from varsim.values.distribution import Lognormal
-from varsim.values.distributions import Markov
-from varsim.values.stream import stream
+from varsim.core.distribution import Lognormal
+from varsim.core.distributions import Markov
+from varsim.core.stream import stream
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
 TRUE = Markov(

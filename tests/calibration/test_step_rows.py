@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from varsim.calibration.steps import dependence, slow_workers, warm_up
-from varsim.values.stream import stream
+from varsim.core.stream import stream
 
 
 def row(worker: int, steps: int = 200, factor: float = 1.0) -> list[float]:

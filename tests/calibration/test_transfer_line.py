@@ -6,7 +6,7 @@ import pytest
 
 from varsim.calibration.fragment import around, fit
 from varsim.calibration.measurement import COLLECTIVES, Transfer, pattern, transfer
-from varsim.values.stream import stream
+from varsim.core.stream import stream
 
 SIZES = [2.0**power for power in range(6, 28)]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.conformance.records import Case, Record, assert_close
-from varsim.values.accumulator import ConditionalAccumulator, Take
-from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
-from varsim.values.operation import DistributionError
+from varsim.core.operation import DistributionError
+from varsim.distribute.accumulator import ConditionalAccumulator, Take
+from varsim.learning.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
 
 
 def replay(case: Case) -> None:

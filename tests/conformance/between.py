@@ -21,14 +21,14 @@ from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.failures.deaths import Deaths
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
+from varsim.learning.gradient import Gradient
+from varsim.learning.task import Batches, Parameters, StackedGradients, VariableSpec
+from varsim.learning.workload import Workload
 from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_family import KAsync, KBatchAsync, KBatchSync
 from varsim.strategies.on_write import OnWrite
 from varsim.strategies.ssp import StaleSynchronous
-from varsim.values.gradient import Gradient
-from varsim.values.task import Batches, Parameters, StackedGradients, VariableSpec
-from varsim.values.workload import Workload
 
 _WAITING: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK)
 Seen = dict[str, Any]

@@ -22,12 +22,12 @@ from varsim.cluster.copies.replicas import LocalReplicas
 from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.distribute.attributes import Aggregation
+from varsim.learning.gradient import Gradient, Parameters, Value
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip
 from varsim.strategies.local_sgd import LocalSgd
-from varsim.values.gradient import Gradient, Parameters, Value
-from varsim.values.variable import Aggregation
 
 _OF_DILOCO: Final = "inner_steps fragments delay convention mixing"
 

@@ -19,10 +19,10 @@ from varsim.cluster.network.network import Arrived, Content, Network
 from varsim.cluster.network.topologies import Star
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Value
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.optimizer import OPTIMIZERS, Optimizer
-from varsim.values.task import (
+from varsim.learning.gradient import Value
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.optimizer import OPTIMIZERS, Optimizer
+from varsim.learning.task import (
     BLOCK,
     Batches,
     Floats,
@@ -32,7 +32,7 @@ from varsim.values.task import (
     Task,
     VariableSpec,
 )
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 T = TypeVar("T")
 

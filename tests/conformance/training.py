@@ -17,14 +17,14 @@ from tests.seams import GradientRow
 from varsim.cluster.failures.deaths import Deaths
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.servers.server import ParameterServer
+from varsim.core.operation import DistributionError
+from varsim.distribute.accumulator import GradientAccumulator
+from varsim.learning.gradient import Gradient, Gradients
+from varsim.learning.optimizer import MovingAverages, Sgd
+from varsim.learning.task import Batches, Parameters, VariableSpec
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.values.accumulator import GradientAccumulator
-from varsim.values.gradient import Gradient, Gradients
-from varsim.values.operation import DistributionError
-from varsim.values.optimizer import MovingAverages, Sgd
-from varsim.values.task import Batches, Parameters, VariableSpec
 
 
 def replay(case: Case) -> None:

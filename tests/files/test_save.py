@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.handmade import a_result, a_scenario
-from varsim import inert
+from varsim.core import inert
 from varsim.report import page
 from varsim.report.files.directory import Kind, NotARunError, check_file, check_target
 from varsim.report.files.rows import fair_shares, seconds_text

@@ -7,7 +7,7 @@ from io import BytesIO, TextIOWrapper
 import pytest
 from rich.cells import cell_len
 
-from varsim import inert
+from varsim.core import inert
 from varsim.report.formats import csv_text
 from varsim.report.screen import fitting, flow, folded, grid, marked
 from varsim.report.told import Column, Data, Note, Number, Table

@@ -11,9 +11,9 @@ from tests.building import scenario
 from tests.seams import Note, Number, simulate
 from varsim import Scenario
 from varsim.cli import app as cli
+from varsim.core.presets import measured_shares
 from varsim.report.products.cautions import contradicted, guess, lockstep
 from varsim.report.wording import written
-from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
 K80 = {"preset": "k80", "efficiency": 0.4}

@@ -9,9 +9,9 @@ from tests.building import NO_TIME, declared, example, gradient_rows
 from tests.seams import STRATEGIES
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.workers.job import Job
-from varsim.values.optimizer import Sgd
-from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
-from varsim.values.workload import Workload
+from varsim.learning.optimizer import Sgd
+from varsim.learning.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.learning.workload import Workload
 
 START = (np.array([7.0, 8.0]), np.array([1.0, -1.0]), np.array(9.0), np.array([0.5]))
 SPECS = tuple(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from varsim.core.units import DIMENSIONS
 from varsim.scenario.where import ConstraintError, parse
-from varsim.units import DIMENSIONS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from validation import identities
 from validation.finding import Verdict
 from validation.identities import findings
 from varsim import Scenario
-from varsim.values.gradient import Gradients
+from varsim.learning.gradient import Gradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "quadratic": {"kind": "quadratic", "dimension": 6, "noise": 0.3},

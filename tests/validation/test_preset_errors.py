@@ -8,8 +8,8 @@ from tests.building import scenario
 from tests.seams import simulate
 from validation.published import presets as measured
 from varsim import Scenario
+from varsim.core.presets import preset_errors
 from varsim.report.products.cautions import presets_alone
-from varsim.values.presets import preset_errors
 
 
 def made(kind: str = "on_write", network: dict[str, Any] | None = None, **device: Any) -> Scenario:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from varsim.values.accumulator import GradientAccumulator, Take
-from varsim.values.gradient import Gradient
+from varsim.distribute.accumulator import GradientAccumulator, Take
+from varsim.learning.gradient import Gradient
 
 
 def gradient(number: int) -> Gradient:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from varsim.values import presets
-from varsim.values.layers import Part, chosen, parts, ready_after
+from varsim.core import presets
+from varsim.learning.layers import Part, chosen, parts, ready_after
 
 
 class TestByHand:

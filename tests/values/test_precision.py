@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from varsim.values.gradient_form import BYTES, Precision, Quantized, rounded
+from varsim.learning.gradient_form import BYTES, Precision, Quantized, rounded
 
 
 def one(value: float, precision: Precision) -> float:

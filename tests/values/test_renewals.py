@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.values.distribution import Weibull
+from varsim.core.distribution import Weibull
 
 
 @pytest.mark.parametrize("time", [0.01, 1.0, 30.0])

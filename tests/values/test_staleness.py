@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.staleness import DelayCompensated, InverseStaleness
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.staleness import DelayCompensated, InverseStaleness
 
 
 def test_of_a_sparse_gradient_only_its_rows_change() -> None:

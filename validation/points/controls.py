@@ -24,8 +24,7 @@ from validation.points.estimate import Estimate, mean
 from validation.points.scenario import NANOSECONDS, column, ran, step_seconds
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.worker import windows
-from varsim.scenario.training import Scenario
-from varsim.values.distribution import (
+from varsim.core.distribution import (
     Constant,
     Exponential,
     Gumbel,
@@ -36,8 +35,9 @@ from varsim.values.distribution import (
     Uniform,
     Weibull,
 )
-from varsim.values.distributions import BLOCK, Distribution, Mixture
-from varsim.values.stream import stream
+from varsim.core.distributions import BLOCK, Distribution, Mixture
+from varsim.core.stream import stream
+from varsim.scenario.training import Scenario
 
 # The computing times behind the steps of a run, and the law of a single one of them.
 

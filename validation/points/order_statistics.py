@@ -46,7 +46,7 @@ from validation.points.scenario import (
     step_seconds,
 )
 from varsim.cluster.record.trace import Outcome, Phase, Span, Trace
-from varsim.values.distributions import BLOCK
+from varsim.core.distributions import BLOCK
 
 # Worker-steps: of a replication, of one where a block of draws would be more, and at most of a
 # point, which is about two minutes.

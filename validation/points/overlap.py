@@ -32,7 +32,7 @@ from validation.points.scenario import (
 )
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 _RATE: Final = 1e6  # bytes/s
 _LEAST_STEPS: Final = 4.5  # of a slow worker

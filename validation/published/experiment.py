@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from validation.published.table import SPEEDS, Row, has_size
+from varsim.core.units import format_rate, format_seconds
+from varsim.learning.workload import Workload
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
-from varsim.units import format_rate, format_seconds
-from varsim.values.workload import Workload
 
 # Parameters that were fitted, by name. Times in seconds, rates in bytes/s.
 Fitted: TypeAlias = Mapping[str, float]

@@ -21,8 +21,8 @@ from validation.published.experiment import (
     unfilled,
 )
 from validation.published.table import Row, has_rdma, is_speed, line_rate, per_host, size
+from varsim.core import presets
 from varsim.scenario.training import Scenario
-from varsim.values import presets
 
 _LEAST: Final = 1e-6  # s, where one machine took no longer than one GPU
 

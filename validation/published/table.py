@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from varsim.values import presets
+from varsim.core import presets
 
 BUNDLED: Final = ("published.csv", "published_adaptdl_t4.csv", "published_dl2_ps.csv")
 

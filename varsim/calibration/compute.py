@@ -28,9 +28,9 @@ from varsim.calibration.steps import (
     slow_workers,
     warm_up,
 )
+from varsim.core.csv_file import MOST_ROWS
+from varsim.core.units import format_seconds, span
 from varsim.study.stragglers import SAMPLED, Stragglers, equal_to_previous
-from varsim.units import format_seconds, span
-from varsim.values.csv_file import MOST_ROWS
 
 _DIGITS: Final = 6
 _STEADY: Final = 1e-3  # half a per mille either way is no variation worth a law

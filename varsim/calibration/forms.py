@@ -27,8 +27,8 @@ from varsim.calibration.nccl import (
     transfers_of,
 )
 from varsim.calibration.tables import lacks_unit, looks_like_table, read_steps, read_transfers
-from varsim.units import format_seconds
-from varsim.values.measured_times import read_step_times
+from varsim.core.measured_times import read_step_times
+from varsim.core.units import format_seconds
 
 Idle: TypeAlias = Literal["keep", "drop"]
 Form: TypeAlias = Literal["nccl", "csv", "steps", "kineto"]

@@ -24,7 +24,7 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.network.network import network
 from varsim.cluster.network.topologies import Inside, Nodes
-from varsim.units import format_seconds
+from varsim.core.units import format_seconds
 
 _AROUND: Final = 8.0  # a size is near another up to this factor
 _FEWEST: Final = 3  # sizes of a line; two are met exactly and prove nothing

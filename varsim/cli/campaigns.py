@@ -119,10 +119,10 @@ def sweep(
         raise typer.BadParameter(
             "--shard is for machines without a common scheduler: leave it out with dask"
         )
+    from varsim.core.units import counted
     from varsim.report.files.save import write_sweep
     from varsim.scenario.sweep import load_sweep
     from varsim.study.runs import carry_out
-    from varsim.units import counted
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
@@ -178,10 +178,10 @@ def merge(
     FILE and the options are those of the parts; what is missing can be run afterwards.
     """
     options.check_all(all_rows, format)
+    from varsim.core.units import counted
     from varsim.report.files.save import write_sweep
     from varsim.scenario.sweep import load_sweep
     from varsim.study.store import STORE, is_runs_file
-    from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
     swept = swept_of(asked, file)
@@ -310,8 +310,8 @@ def making(
 
     `told` says in words which case, by its key, is the best so far.
     """
+    from varsim.core.units import counted
     from varsim.study.runs import backend
-    from varsim.units import counted
 
     progress = SweepProgress(quiet, told)
     try:

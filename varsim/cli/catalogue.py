@@ -12,19 +12,19 @@ from varsim.cli.console import ITEM, write, write_prose
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.description.servers import PARTITIONERS
 from varsim.cluster.network.topologies import NETWORKS
+from varsim.core import presets
+from varsim.core.distributions import LAWS
+from varsim.core.schema import Model
+from varsim.core.table import Table
+from varsim.core.units import format_count, format_operations, format_rate, format_seconds
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
+from varsim.learning.optimizer import OPTIMIZERS
+from varsim.learning.problem import ALL_PROBLEMS
+from varsim.learning.staleness import STALENESS_POLICIES
 from varsim.scenario.fault import known
 from varsim.scenario.plan import OBJECTIVES, Objective
 from varsim.scenario.shape import Shape, kinds, members, shapes_of
 from varsim.strategies import ALL_STRATEGIES
-from varsim.units import format_count, format_operations, format_rate, format_seconds
-from varsim.values import presets
-from varsim.values.distributions import LAWS
-from varsim.values.optimizer import OPTIMIZERS
-from varsim.values.problem import ALL_PROBLEMS
-from varsim.values.schema import Model
-from varsim.values.staleness import STALENESS_POLICIES
-from varsim.values.table import Table
 
 SHOWN: Final = 4  # names of a table in the list of all
 

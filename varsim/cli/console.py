@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from varsim.gone import COMMANDS
-from varsim.inert import SIGNS, Drawn, visible
+from varsim.core.gone import COMMANDS
+from varsim.core.inert import SIGNS, Drawn, visible
 
 if TYPE_CHECKING:
     import rich.progress
@@ -367,7 +367,7 @@ class Progress:
             foreseen = ""
             # The first of many also load, or make, what all need.
             if done - resumed >= ENOUGH * (total - resumed):
-                from varsim.units import format_seconds  # with pydantic, which is there by now
+                from varsim.core.units import format_seconds  # with pydantic, which is there by now
 
                 foreseen = f", about {format_seconds(round(left))} left"
             more = f"; {remark}" if remark else ""

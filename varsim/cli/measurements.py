@@ -33,7 +33,7 @@ def percent(text: str) -> float:
 
 def byte_size(text: str) -> float:
     """`100 MB` in bytes, above 0."""
-    from varsim.units import parse
+    from varsim.core.units import parse
 
     try:
         value = parse(text, "bytes")

@@ -9,7 +9,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.record.trace import Phase, Recorder
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Gradient
+from varsim.learning.gradient import Gradient
 
 _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 

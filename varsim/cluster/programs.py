@@ -1,6 +1,6 @@
 """Programs of variables on a cluster: their operations, carried out on a clock, and their runs.
 
-The same operations take no time under `varsim.values.operation.finish`; the values are the same.
+The same operations take no time under `varsim.core.operation.finish`; the values are the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,18 +21,9 @@ from varsim.cluster.network.topologies import Star
 from varsim.cluster.primitives import Countdown
 from varsim.cluster.record.trace import LinkRow
 from varsim.cluster.workers.worker import end_of, windows
-from varsim.distribute.program import Program, VariableDescription
-from varsim.distribute.program_run import (
-    CROSS_REPLICA,
-    ActionRecord,
-    Algorithm,
-    Mode,
-    ProgramRun,
-    VariableView,
-)
-from varsim.values.blas import one_blas_thread
-from varsim.values.distributions import AnyDistribution, check_no_batch
-from varsim.values.operation import (
+from varsim.core.blas import one_blas_thread
+from varsim.core.distributions import AnyDistribution, check_no_batch
+from varsim.core.operation import (
     DEFAULT_DEVICE,
     Computation,
     CurrentTime,
@@ -45,8 +36,17 @@ from varsim.values.operation import (
     Transfer,
     collective_mismatch,
 )
-from varsim.values.schema import Model
-from varsim.values.stream import keyed, stream
+from varsim.core.schema import Model
+from varsim.core.stream import keyed, stream
+from varsim.distribute.program import Program, VariableDescription
+from varsim.distribute.program_run import (
+    CROSS_REPLICA,
+    ActionRecord,
+    Algorithm,
+    Mode,
+    ProgramRun,
+    VariableView,
+)
 
 T = TypeVar("T")
 

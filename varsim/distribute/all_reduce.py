@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from varsim.core.operation import InvalidArgumentError, Operation, Transfer, movement
+from varsim.distribute.attributes import ReduceOp
 from varsim.distribute.cross_device_ops import (
     CrossDeviceOps,
     Devices,
@@ -18,8 +20,6 @@ from varsim.distribute.cross_device_ops import (
     unpack,
 )
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.operation import InvalidArgumentError, Operation, Transfer, movement
-from varsim.values.variable import ReduceOp
 
 
 class AllReduce(CrossDeviceOps, ABC):

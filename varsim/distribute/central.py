@@ -11,6 +11,16 @@ from math import ceil, prod
 
 import numpy as np
 
+from varsim.core.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    Operation,
+    RefusedNotImplementedError,
+    RefusedRuntimeError,
+    Transfer,
+    movement,
+)
+from varsim.distribute.attributes import Attributes, ReduceOp, Variable
 from varsim.distribute.container import Write, is_per_replica
 from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Options, ReductionToOneDevice
@@ -30,17 +40,7 @@ from varsim.distribute.variable import (
     checked,
     initial_value,
 )
-from varsim.values.operation import (
-    DEFAULT_DEVICE,
-    Device,
-    Operation,
-    RefusedNotImplementedError,
-    RefusedRuntimeError,
-    Transfer,
-    movement,
-)
-from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Attributes, ReduceOp, Variable
+from varsim.learning.optimizer import Optimizer
 
 
 class PlainVariable(DistributedVariable):

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from varsim.core.operation import Device, Operation, RefusedProgramError
+from varsim.distribute.attributes import Variable
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
-from varsim.values.operation import Device, Operation, RefusedProgramError
-from varsim.values.variable import Variable
 
 Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation, RefusedRuntimeError
-from varsim.values.variable import Aggregation, Variable
+from varsim.core.operation import DEFAULT_DEVICE, Device, Merge, Operation, RefusedRuntimeError
+from varsim.distribute.attributes import Aggregation, Variable
 
 
 class StrategyInterface(Protocol):

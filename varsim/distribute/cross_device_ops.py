@@ -14,8 +14,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.operation import (
+from varsim.core.operation import (
     Device,
     Exchange,
     InvalidArgumentError,
@@ -27,7 +26,8 @@ from varsim.values.operation import (
     Transfer,
     movement,
 )
-from varsim.values.variable import ReduceOp
+from varsim.distribute.attributes import ReduceOp
+from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
 
 
 class Implementation(Enum):

@@ -6,6 +6,15 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from varsim.core.operation import (
+    Merge,
+    Operation,
+    RefusedNotImplementedError,
+    RefusedProgramError,
+    RefusedTypeError,
+    RefusedValueError,
+)
+from varsim.distribute.attributes import Aggregation, ReduceOp
 from varsim.distribute.container import Component, Mirrored, PerReplica, Unread, Write, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values, convert, divide, share
@@ -15,17 +24,8 @@ from varsim.distribute.variable import (
     move_to_copies,
     refuse_scatter,
 )
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.operation import (
-    Merge,
-    Operation,
-    RefusedNotImplementedError,
-    RefusedProgramError,
-    RefusedTypeError,
-    RefusedValueError,
-)
-from varsim.values.optimizer import State
-from varsim.values.variable import Aggregation, ReduceOp
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.optimizer import State
 
 T = TypeVar("T")
 

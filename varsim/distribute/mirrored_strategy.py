@@ -4,6 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from varsim.core.operation import (
+    Device,
+    Exchange,
+    Operation,
+    RefusedProgramError,
+    RefusedValueError,
+    Transfer,
+    movement,
+)
+from varsim.distribute.attributes import ReduceOp, Synchronization, Variable
 from varsim.distribute.container import is_mirrored, is_per_replica, select, tensors_of
 from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import (
@@ -31,16 +41,6 @@ from varsim.distribute.variable import (
     initial_value,
     mirrored_attributes,
 )
-from varsim.values.operation import (
-    Device,
-    Exchange,
-    Operation,
-    RefusedProgramError,
-    RefusedValueError,
-    Transfer,
-    movement,
-)
-from varsim.values.variable import ReduceOp, Synchronization, Variable
 
 
 class MirroredStrategy(Strategy):

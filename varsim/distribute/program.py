@@ -21,13 +21,13 @@ from typing import (
 import numpy as np
 from pydantic import Field, PositiveInt, StringConstraints, model_validator
 
+from varsim.core.operation import Computation, Operation
+from varsim.core.schema import Model, one_of
+from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.container import Write
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
 from varsim.distribute.variable import DistributedVariable, VariableOptions, restore, save
-from varsim.values.operation import Computation, Operation
-from varsim.values.schema import Model, one_of
-from varsim.values.variable import Aggregation, Synchronization
 
 _MOST_ELEMENTS = 10_000_000
 _EXACT = 2**53  # beyond it a number in a file is not what it says

@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from varsim.core.operation import CurrentTime, Device, Movement, Operation, Parallel
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.context import Context
@@ -15,7 +16,6 @@ from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.program import Action, Actor, Program, ProgramVariable, VariableDescription
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Values
-from varsim.values.operation import CurrentTime, Device, Movement, Operation, Parallel
 
 # In the place of a replica's number: whoever acts outside of the replicas.
 CROSS_REPLICA: Final = -1

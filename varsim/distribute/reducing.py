@@ -4,6 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from varsim.core.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    Operation,
+    RefusedProgramError,
+    RefusedTypeError,
+    RefusedValueError,
+    Transfer,
+    movement,
+)
+from varsim.distribute.attributes import ReduceOp, Variable
 from varsim.distribute.container import (
     Component,
     Container,
@@ -18,17 +29,6 @@ from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Options, same_devices
 from varsim.distribute.tensor import Tensor, Values, shown, tensor_of
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import (
-    DEFAULT_DEVICE,
-    Device,
-    Operation,
-    RefusedProgramError,
-    RefusedTypeError,
-    RefusedValueError,
-    Transfer,
-    movement,
-)
-from varsim.values.variable import ReduceOp, Variable
 
 
 def check_reduce_op(op: object) -> ReduceOp:

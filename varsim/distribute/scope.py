@@ -4,10 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
-from varsim.distribute.container import regroup, select
-from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import (
+from varsim.core.operation import (
     DEFAULT_DEVICE,
     Device,
     Merge,
@@ -16,7 +13,10 @@ from varsim.values.operation import (
     RefusedRuntimeError,
     RefusedValueError,
 )
-from varsim.values.variable import Variable
+from varsim.distribute.attributes import Variable
+from varsim.distribute.container import regroup, select
+from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
+from varsim.distribute.variable import DistributedVariable
 
 
 class StrategyScope:

@@ -9,6 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from varsim.core.operation import (
+    Device,
+    Merge,
+    Operation,
+    RefusedRuntimeError,
+    RefusedTypeError,
+    RefusedValueError,
+)
+from varsim.distribute.attributes import Aggregation, Attributes, ReduceOp, Variable
 from varsim.distribute.container import (
     Component,
     Mirrored,
@@ -31,16 +40,7 @@ from varsim.distribute.reducing import (
 from varsim.distribute.scope import StrategyScope, call_for_each_replica, run_if_operation
 from varsim.distribute.tensor import Tensor, Values, divide, tensor_of
 from varsim.distribute.variable import DistributedVariable, VariableOptions, checked, initial_value
-from varsim.values.operation import (
-    Device,
-    Merge,
-    Operation,
-    RefusedRuntimeError,
-    RefusedTypeError,
-    RefusedValueError,
-)
-from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Aggregation, Attributes, ReduceOp, Variable
+from varsim.learning.optimizer import Optimizer
 
 
 class NewVariable(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.operation import (
+from varsim.core.operation import (
     DEFAULT_DEVICE,
     Device,
     InvalidArgumentError,

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from varsim.core.operation import InvalidArgumentError, Operation, RefusedProgramError
+from varsim.distribute.attributes import Aggregation
 from varsim.distribute.container import Component
 from varsim.distribute.context import Context
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, Values, kind_of
 from varsim.distribute.variable import DistributedVariable, VariableOptions
-from varsim.values.operation import InvalidArgumentError, Operation, RefusedProgramError
-from varsim.values.optimizer import Adam, Optimizer
-from varsim.values.variable import Aggregation
+from varsim.learning.optimizer import Adam, Optimizer
 
 
 @dataclass(frozen=True, slots=True)

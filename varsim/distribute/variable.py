@@ -10,10 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from varsim.distribute.container import Component, Mirrored, Unread, Write, is_per_replica, select
-from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
-from varsim.distribute.tensor import Tensor, Values, array_of, convert, kind_of, shown
-from varsim.values.operation import (
+from varsim.core.operation import (
     DEFAULT_DEVICE,
     Device,
     InvalidArgumentError,
@@ -23,8 +20,11 @@ from varsim.values.operation import (
     Transfer,
     movement,
 )
-from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Aggregation, Attributes, Synchronization, Variable
+from varsim.distribute.attributes import Aggregation, Attributes, Synchronization, Variable
+from varsim.distribute.container import Component, Mirrored, Unread, Write, is_per_replica, select
+from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
+from varsim.distribute.tensor import Tensor, Values, array_of, convert, kind_of, shown
+from varsim.learning.optimizer import Optimizer
 
 ScatterMethod: TypeAlias = Literal["add", "sub", "mul", "div", "min", "max", "update"]
 

@@ -4,8 +4,8 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from varsim.inert import markdown as inert
-from varsim.inert import row as inert_row
+from varsim.core.inert import markdown as inert
+from varsim.core.inert import row as inert_row
 from varsim.report.notes import coded, line
 from varsim.report.screen import folded, terminal
 from varsim.report.told import Column, Data, Report, Table

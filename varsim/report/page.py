@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from varsim.inert import visible
+from varsim.core.inert import visible
 from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.files.directory import KINDS
 from varsim.report.notes import line

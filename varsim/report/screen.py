@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import Final
 from unicodedata import east_asian_width
 
-from varsim.inert import SIGNS, visible
+from varsim.core.inert import SIGNS, visible
 from varsim.report.notes import coded, line
 from varsim.report.told import Column, Note, Report, Table
 from varsim.report.wording import MARKED, listed, shown, unheld

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
+from varsim.core.units import span
 from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
-from varsim.units import span
 
 if TYPE_CHECKING:
     from varsim.study.why.resources import Use

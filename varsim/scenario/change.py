@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
+from varsim.core.table import as_kind
+from varsim.core.units import span
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
 from varsim.scenario.fault import Fault, Mark, Source, nearest, quoted
 from varsim.scenario.shape import Shape, field_names, members, read_from
-from varsim.units import span
-from varsim.values.table import as_kind
 
 
 class ChangeError(ValueError):

@@ -17,10 +17,10 @@ from pydantic import BaseModel
 
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.network.topologies import NETWORKS
+from varsim.core.distributions import LAWS
+from varsim.core.table import Functions, Models, Table, title
+from varsim.learning.problem import ALL_PROBLEMS
 from varsim.strategies import ALL_STRATEGIES
-from varsim.values.distributions import LAWS
-from varsim.values.problem import ALL_PROBLEMS
-from varsim.values.table import Functions, Models, Table, title
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from varsim.units import span
+from varsim.core.units import span
 
 _WIDTH: Final = 96  # characters of a source line that are shown
 _MOST_SHOWN: Final = 50  # faults of one file; the rest is counted

@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Memory
+from varsim.core import presets
+from varsim.core.schema import Model
+from varsim.core.units import Bytes, format_bytes
+from varsim.learning.workload import Workload
 from varsim.strategies.base import Strategy
-from varsim.units import Bytes, format_bytes
-from varsim.values import presets
-from varsim.values.schema import Model
-from varsim.values.workload import Workload
 
 _MOST_WORKERS = 100_000
 _MOST_MORE_SERVERS = 256

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from varsim.core.schema import Model, field_docstrings
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.loading import load_text, read_text
-from varsim.values.schema import Model, field_docstrings
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question

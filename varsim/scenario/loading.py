@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from varsim.core.table import as_kind
 from varsim.scenario.change import changed
 from varsim.scenario.document import (
     LARGEST_TEXT,
@@ -28,7 +29,6 @@ from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.shape import kinds, known_as, members, shapes_of
 from varsim.scenario.training import Scenario
 from varsim.scenario.wording import apply_corrections, faults_of
-from varsim.values.table import as_kind
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario

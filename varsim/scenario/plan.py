@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 
+from varsim.core.schema import Model
 from varsim.scenario.document import MappingNode, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
 from varsim.scenario.loading import Context, modelled, read_text
@@ -22,7 +23,6 @@ from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import Asked, dump_scenario, provenance
 from varsim.strategies import Strategy, families
-from varsim.values.schema import Model
 
 
 class Machines(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from varsim.core.distribution import Distribution
+from varsim.core.table import Functions, Models, Table, as_kind
+from varsim.core.units import DIMENSIONS, Dimension, parse, to_text
 from varsim.scenario.document import Node, ScalarNode, resolve
 from varsim.scenario.fault import nearest
-from varsim.units import DIMENSIONS, Dimension, parse, to_text
-from varsim.values.distribution import Distribution
-from varsim.values.table import Functions, Models, Table, as_kind
 
 _BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 _MOST_LISTED: Final = 30

@@ -11,8 +11,9 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
-from varsim import units
 from varsim.cluster.description.failures import RecordedFailures
+from varsim.core import units
+from varsim.core.measured_times import MeasuredTimes
 from varsim.scenario.change import ChangeError, found_at, put, steps
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, copied
 from varsim.scenario.fault import Fault, Mark, ScenarioError, nearest, quoted
@@ -21,7 +22,6 @@ from varsim.scenario.shape import Shape, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.where import Constraint
 from varsim.scenario.writing import Asked
-from varsim.values.measured_times import MeasuredTimes
 
 PRECISION: Final = 0.02
 MOST_REPLICATIONS: Final = 30

@@ -8,6 +8,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from varsim.core.measured_times import read_step_times
+from varsim.core.schema import Model
 from varsim.scenario.change import ChangeError, changed, put, remark, steps
 from varsim.scenario.document import (
     NOTHING,
@@ -40,8 +42,6 @@ from varsim.scenario.space import (
 from varsim.scenario.training import Scenario
 from varsim.scenario.where import Constraint, ConstraintError, parse
 from varsim.scenario.writing import block, flow
-from varsim.values.measured_times import read_step_times
-from varsim.values.schema import Model
 
 BLOCK: Final = "sweep"
 # The keys of the block that are no paths of the scenario.

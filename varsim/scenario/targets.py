@@ -12,9 +12,9 @@ from pydantic import (
 )
 
 from varsim.cluster.description.cluster import Cluster
+from varsim.core.schema import Grown, Model
+from varsim.core.units import ExamplesPerSecond, Seconds
 from varsim.strategies.base import Strategy
-from varsim.units import ExamplesPerSecond, Seconds
-from varsim.values.schema import Grown, Model
 
 # The targets, and whether they bound from below; each is the name of a metric but throughput, which
 # is that of examples, and where hosts fail of those that were kept.

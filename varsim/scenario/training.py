@@ -20,13 +20,13 @@ from varsim.cluster.description.refusals import (
 from varsim.cluster.failures.life import fewest
 from varsim.cluster.record.memory import Memory
 from varsim.cluster.servers.placement import check_parts
+from varsim.core.schema import RefusalError
+from varsim.learning.workload import Workload
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.scenario.use import served, unused, without_unused
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
-from varsim.values.schema import RefusalError
-from varsim.values.workload import Workload
 
 
 class Scenario(ShownAsFile):

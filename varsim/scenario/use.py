@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.refusals import Served
 from varsim.cluster.description.servers import Overheads
+from varsim.core.distributions import Distribution
+from varsim.core.measured_times import MeasuredTimes
+from varsim.core.schema import Model
 from varsim.strategies import Strategy
-from varsim.values.distributions import Distribution
-from varsim.values.measured_times import MeasuredTimes
-from varsim.values.schema import Model
 
 M = TypeVar("M", bound=Model)
 

@@ -5,12 +5,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from varsim.cluster.programs import ReplicaCluster
+from varsim.core.operation import DistributionError, finish
+from varsim.core.schema import Model
+from varsim.core.stream import stream
 from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
 from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
 from varsim.scenario.writing import ShownAsFile
-from varsim.values.operation import DistributionError, finish
-from varsim.values.schema import Model
-from varsim.values.stream import stream
 
 AS_WRITTEN = "as written"
 

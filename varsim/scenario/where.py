@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from varsim import units
+from varsim.core import units
 
 # Says what a path is at a point: a number in SI. Raises ValueError where it is none.
 Lookup: TypeAlias = Callable[[str], float]

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from varsim.gone import instead
+from varsim.core.gone import instead
+from varsim.core.schema import RefusalError
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
 from varsim.scenario.shape import (
@@ -25,7 +26,6 @@ from varsim.scenario.shape import (
     nested,
     parameters,
 )
-from varsim.values.schema import RefusalError
 
 _MOST_WORDED: Final = 1000
 _LONGEST_MESSAGE: Final = 500

@@ -12,10 +12,10 @@ from typing import Any, Final, Self
 from pydantic import BaseModel
 
 from varsim.cluster.record.trace import Trace
+from varsim.core.schema import Grown
 from varsim.scenario.document import resolve
 from varsim.scenario.extensions import needs
 from varsim.scenario.wording import NEEDS
-from varsim.values.schema import Grown
 from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__
 
 MADE_BY: Final = "varsim"  # the key by which a summary.json is recognised

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from varsim.core.table import Models, as_kind
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy
 from varsim.strategies.diloco import DiLoCo
@@ -17,7 +18,6 @@ from varsim.strategies.single import Single
 from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.strategies.traits import Family
-from varsim.values.table import Models, as_kind
 
 __all__ = [
     "ALL_STRATEGIES",

@@ -27,12 +27,12 @@ from varsim.cluster.record.memory import (
     worker_memory,
 )
 from varsim.cluster.workers.job import Job
-from varsim.inert import visible
+from varsim.core.inert import visible
+from varsim.core.schema import Grown
+from varsim.learning.optimizer import AnyOptimizer
+from varsim.learning.staleness import AnyStalenessPolicy
+from varsim.learning.workload import Workload
 from varsim.strategies.traits import Family, Round, Sends, Traits
-from varsim.values.optimizer import AnyOptimizer
-from varsim.values.schema import Grown
-from varsim.values.staleness import AnyStalenessPolicy
-from varsim.values.workload import Workload
 
 # What ends processes of a run: an event, or failures that strike inside it.
 Deaths: TypeAlias = ProcessEvent | RandomFailures

@@ -12,12 +12,12 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.core.units import Bytes
+from varsim.learning.gradient_form import Precision, Quantized
+from varsim.learning.optimizer import AnyOptimizer, Momentum
+from varsim.learning.workload import Workload
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import Round, Sends, Traits
-from varsim.units import Bytes
-from varsim.values.gradient_form import Precision, Quantized
-from varsim.values.optimizer import AnyOptimizer, Momentum
-from varsim.values.workload import Workload
 
 
 class DiLoCo(Strategy):

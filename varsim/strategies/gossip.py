@@ -11,10 +11,8 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.strategies.base import Deaths, Pair, Strategy, cause
-from varsim.strategies.traits import Round, Sends, Traits
-from varsim.units import span
-from varsim.values.mixing import (
+from varsim.core.units import span
+from varsim.learning.mixing import (
     Graph,
     Matrix,
     Shares,
@@ -24,6 +22,8 @@ from varsim.values.mixing import (
     shares,
     undirected_ring,
 )
+from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.traits import Round, Sends, Traits
 
 Partners = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
 

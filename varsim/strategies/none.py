@@ -11,9 +11,9 @@ from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.learning.gradient import Gradient
 from varsim.strategies.base import AsynchronousStrategy
 from varsim.strategies.traits import Round, Sends, Traits
-from varsim.values.gradient import Gradient
 
 
 class NoSynchronization(AsynchronousStrategy):

@@ -15,9 +15,9 @@ from varsim.cluster.primitives import Barrier
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.distribute.attributes import Aggregation
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
-from varsim.values.variable import Aggregation
 
 
 class OnRead(Strategy):

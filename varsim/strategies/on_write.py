@@ -31,11 +31,11 @@ from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.layerwise import LayerwiseStep
 from varsim.cluster.workers.push_pull import PushPull
 from varsim.cluster.workers.worker import Worker
+from varsim.core.units import Bytes
+from varsim.learning.gradient import Gradient
+from varsim.learning.workload import Workload
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits
-from varsim.units import Bytes
-from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (
     "ranks_per_group",

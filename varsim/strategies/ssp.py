@@ -14,11 +14,11 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Worker
+from varsim.learning.gradient import Gradient
+from varsim.learning.staleness import Unadjusted
+from varsim.learning.workload import Workload
 from varsim.strategies.base import AsynchronousStrategy, Pair
 from varsim.strategies.traits import Round, Sends, Traits
-from varsim.values.gradient import Gradient
-from varsim.values.staleness import Unadjusted
-from varsim.values.workload import Workload
 
 
 class StaleSynchronous(AsynchronousStrategy):

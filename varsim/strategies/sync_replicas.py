@@ -15,11 +15,11 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import named
 from varsim.cluster.workers.worker import Worker
+from varsim.distribute.accumulator import GradientAccumulator, Take
+from varsim.learning.gradient import Gradient, Parameters
+from varsim.learning.optimizer import MovingAverages, VariableAverages
 from varsim.strategies.base import Strategy, Vain
 from varsim.strategies.traits import Round, Sends, Traits
-from varsim.values.accumulator import GradientAccumulator, Take
-from varsim.values.gradient import Gradient, Parameters
-from varsim.values.optimizer import MovingAverages, VariableAverages
 
 
 class SyncReplicas(Strategy):

@@ -23,6 +23,9 @@ from varsim.cluster.failures.interruptions import MOST, Rules
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Outcome, Standstill, Trace
 from varsim.cluster.workers.job import TooLongError
+from varsim.core import presets
+from varsim.core.units import format_bytes, format_count, format_rate, format_seconds
+from varsim.learning.workload import Workload
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.gradients import NANOSECONDS, Gradients, Window, gradients_of, window
@@ -30,9 +33,6 @@ from varsim.study.lives import check_pace, rules_of
 from varsim.study.metrics import ACTIVITIES, left_out, worker_time
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import alone, overlapped, times_only, with_overlap
-from varsim.units import format_bytes, format_count, format_rate, format_seconds
-from varsim.values import presets
-from varsim.values.workload import Workload
 
 ITERATIONS: Final = 20  # of every worker
 # Put on the heap by all strategies together, about a sixth of a second; so many for each worker of

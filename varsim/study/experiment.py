@@ -13,6 +13,7 @@ from warnings import warn
 
 from pydantic import BaseModel
 
+from varsim.core.units import to_text
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.fault import Source as Place
@@ -22,7 +23,6 @@ from varsim.scenario.training import Scenario
 from varsim.scenario.writing import Asked
 from varsim.study.result import simulate
 from varsim.study.shown import Shown
-from varsim.units import to_text
 
 if TYPE_CHECKING:
     from varsim.cluster.workers.job import DeadlockError

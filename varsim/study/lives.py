@@ -15,12 +15,12 @@ from varsim.cluster.failures.interruptions import Rules
 from varsim.cluster.failures.life import DrawnSteps, Life, Pace, PaceError, Saving, Steps
 from varsim.cluster.failures.strikes import Strikes
 from varsim.cluster.record.trace import HOSTS, Attempt, GradientRow, Trace
+from varsim.core.stream import stream
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.scenario.use import served
 from varsim.strategies import Strategy
 from varsim.study.gradients import NANOSECONDS, Gradients
 from varsim.study.why.levers import times_only
-from varsim.values.stream import stream
 
 if TYPE_CHECKING:
     pass

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from varsim.cluster.programs import ProgramTrace, run_program
+from varsim.core.operation import DEFAULT_DEVICE, Device
+from varsim.core.units import format_count
 from varsim.distribute.program import Action, Program, VariableDescription
 from varsim.distribute.program_run import CROSS_REPLICA, Mode, ValueSummary, VariableView
 from varsim.scenario.fault import check_replication, known
@@ -22,8 +24,6 @@ from varsim.study.metrics import Carried, carried, utilization
 from varsim.study.shown import Shown
 from varsim.study.simulation import check_jobs, mapped
 from varsim.study.verdict import Estimate, Ranking, interval, ranked
-from varsim.units import format_count
-from varsim.values.operation import DEFAULT_DEVICE, Device
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -21,11 +21,11 @@ from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.rows import handed_over_in
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.job import Job
+from varsim.core.blas import one_blas_thread
 from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.training import Scenario
 from varsim.strategies import Single, Strategy
 from varsim.study.lives import Smaller, rules_of, with_life
-from varsim.values.blas import one_blas_thread
 
 if TYPE_CHECKING:
     pass

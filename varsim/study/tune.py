@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from varsim.cluster.description.cluster import Stop
+from varsim.learning.optimizer import Optimizer
 from varsim.scenario.fault import known
 from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
@@ -31,7 +32,6 @@ from varsim.study.runs import Runs
 from varsim.study.search import FRESH, fresh
 from varsim.study.shown import Shown
 from varsim.study.verdict import CLOSE, Estimate, Ranking, interval, lead_of, ranked, verdict
-from varsim.values.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -40,10 +40,10 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.core.distributions import Distribution
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.values.distributions import Distribution
 
 CONFIDENCE = 0.95
 _LARGEST = 700.0  # logarithm of an end of an interval; of a larger one there is no number

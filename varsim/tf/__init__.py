@@ -17,7 +17,11 @@ with an error of the same type. `strategy.calls` has what every call moved and, 
 scenario (`tf.MirroredStrategy(3, cluster="scenarios/metric_sum.yaml")`), the time that took.
 """
 
+from varsim.core.operation import Device, DistributionError, InvalidArgumentError
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce, NcclAllReduce
+from varsim.distribute.attributes import Aggregation as VariableAggregation
+from varsim.distribute.attributes import ReduceOp
+from varsim.distribute.attributes import Synchronization as VariableSynchronization
 from varsim.distribute.central import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
@@ -28,6 +32,7 @@ from varsim.distribute.cross_device_ops import Implementation as CommunicationIm
 from varsim.distribute.cross_device_ops import Options as CommunicationOptions
 from varsim.distribute.cross_device_ops import ReductionToOneDevice
 from varsim.distribute.tensor import Tensor
+from varsim.learning.gradient_form import IndexedSlices
 from varsim.tf.calls import Call
 from varsim.tf.extended import ReplicaContext, StrategyExtended
 from varsim.tf.optimizers import (
@@ -54,11 +59,6 @@ from varsim.tf.strategies import (
     variable_sync_on_read_context,
 )
 from varsim.tf.values import Copy, Mirrored, Variable, convert_to_tensor
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.operation import Device, DistributionError, InvalidArgumentError
-from varsim.values.variable import Aggregation as VariableAggregation
-from varsim.values.variable import ReduceOp
-from varsim.values.variable import Synchronization as VariableSynchronization
 
 constant = convert_to_tensor
 

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from varsim.cluster.clock import Clock
 from varsim.cluster.network.network import network
 from varsim.cluster.programs import Execution, Host, ReplicaCluster
-from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.values.operation import (
+from varsim.core.operation import (
     Device,
     Movement,
     Operation,
@@ -25,6 +24,7 @@ from varsim.values.operation import (
     Transfer,
     finish_together,
 )
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
 
 T = TypeVar("T")
 

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from varsim.core.operation import Device, Operation
 from varsim.distribute import central, strategy
 from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import Options
 from varsim.distribute.tensor import Tensor
 from varsim.tf.calls import call, current, inside, operation_of
 from varsim.tf.values import Variable, ledger_of, own, shown
-from varsim.values.operation import Device, Operation
 
 # The strategy that a user holds for one of `varsim.distribute`.
 HELD: Final["WeakValueDictionary[strategy.Strategy, Any]"] = WeakValueDictionary()

@@ -7,14 +7,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from varsim.core.operation import RefusedRuntimeError
+from varsim.distribute import accumulator
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Values
 from varsim.distribute.training import Clip, DistributedOptimizer
 from varsim.distribute.variable import restore, save
-from varsim.tf.calls import call, current
-from varsim.tf.values import NOWHERE, Variable, ledger_of, own
-from varsim.values import accumulator, optimizer
-from varsim.values.gradient_form import (
+from varsim.learning import optimizer
+from varsim.learning.gradient_form import (
     DenseForm,
     GradientForm,
     IndexedSlices,
@@ -22,7 +22,8 @@ from varsim.values.gradient_form import (
     Shape,
     SparseForm,
 )
-from varsim.values.operation import RefusedRuntimeError
+from varsim.tf.calls import call, current
+from varsim.tf.values import NOWHERE, Variable, ledger_of, own
 
 G = TypeVar("G")
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from varsim.cluster.programs import ReplicaCluster
+from varsim.core.operation import DEFAULT_DEVICE, Device
 from varsim.distribute import central, mirrored_strategy, strategy
+from varsim.distribute.attributes import ReduceOp
 from varsim.distribute.container import PerReplica
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Implementation
 from varsim.scenario.variables import VariablesScenario
@@ -14,8 +16,6 @@ from varsim.study.experiment import load
 from varsim.tf.calls import Call, Ledger, current, inside, operation_of
 from varsim.tf.extended import HELD, ReplicaContext, StrategyExtended, carried_out, plain
 from varsim.tf.values import keep, own, shown
-from varsim.values.operation import DEFAULT_DEVICE, Device
-from varsim.values.variable import ReduceOp
 
 # What takes the place of a cluster: itself, or a scenario of variables (a file, its text, a dict).
 ClusterLike = ReplicaCluster | VariablesScenario | str | Path | Mapping[str, object]

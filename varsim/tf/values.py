@@ -10,7 +10,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike
 
+from varsim.core.operation import Device, Operation
 from varsim.distribute import container
+from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.central import create_without_scope
 from varsim.distribute.container import Component, Container, PerReplica, part_on
 from varsim.distribute.context import Context
@@ -18,8 +20,6 @@ from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, Values, tensor
 from varsim.distribute.variable import DistributedVariable, ScatterMethod, VariableOptions
 from varsim.tf.calls import Ledger, call, current
-from varsim.values.operation import Device, Operation
-from varsim.values.variable import Aggregation, Synchronization
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.network.network import network
 from varsim.cluster.network.topologies import Star
 from varsim.cluster.programs import Execution, Host
-from varsim.values.operation import (
+from varsim.core.operation import (
     Computation,
     Device,
     Movement,

@@ -9,7 +9,7 @@ import numpy as np
 from tests.conformance.records import Record, array
 from tests.conformance.variables.world import World
 from varsim import tf
-from varsim.values.operation import RefusedProgramError, RefusedTypeError
+from varsim.core.operation import RefusedProgramError, RefusedTypeError
 
 ARITHMETIC: dict[str, Callable[[Any, Any], object]] = {"add": add, "sub": sub, "mul": mul}
 Names = dict[str, object]

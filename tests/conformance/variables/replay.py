@@ -11,10 +11,10 @@ from tests.conformance.variables.program import container
 from tests.conformance.variables.steps import Observed, carry_out, make
 from tests.conformance.variables.world import World, make_worlds
 from varsim import tf
+from varsim.core.operation import Operation, finish_together
 from varsim.distribute.container import Container
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.tf.calls import operation_of
-from varsim.values.operation import Operation, finish_together
 
 # How the operations of all workers are carried out.
 Driver = Callable[[list[Operation[Observed]]], list[Observed]]

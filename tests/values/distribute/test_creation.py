@@ -3,12 +3,12 @@
 import ml_dtypes
 import numpy as np
 
+from varsim.core.operation import Device, Movement, finish, finish_together
+from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import VariableOptions
-from varsim.values.operation import Device, Movement, finish, finish_together
-from varsim.values.variable import Aggregation, Synchronization
 
 
 def test_worker_0_sends_the_others_the_value_that_a_variable_starts_with() -> None:

@@ -4,10 +4,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.programs import variable
+from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.program import (
     VariableDescription,
 )
-from varsim.values.variable import Aggregation, Synchronization
 
 
 def describe(**changes: object) -> VariableDescription:

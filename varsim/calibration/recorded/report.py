@@ -15,7 +15,7 @@ from varsim.calibration.recorded.comparison import (
 )
 from varsim.calibration.recorded.overheads import Calibration
 from varsim.cluster.description.servers import Overheads
-from varsim.units import format_rate, format_seconds
+from varsim.core.units import format_rate, format_seconds
 
 Row = Sequence[str]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.cluster.network.topology import ByNode, Topology
-from varsim.units import format_bytes
-from varsim.values.table import Functions
+from varsim.core.table import Functions
+from varsim.core.units import format_bytes
 
 # Of so many ranks; hierarchical ones also of the ranks per group, some of their segments, and
 # trees of the ranks by node.

@@ -24,7 +24,7 @@ from varsim.cluster.network.topology import Place, Topology, WireProtocol
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Slowed, Worker
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 _BARRIER = int(Phase.BARRIER)
 

@@ -20,10 +20,10 @@ from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.distribute.attributes import Aggregation
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.gradient import Array, Gradient
-from varsim.values.optimizer import State
-from varsim.values.variable import Aggregation
+from varsim.learning.gradient import Array, Gradient
+from varsim.learning.optimizer import State
 
 
 class Copies(Protocol):

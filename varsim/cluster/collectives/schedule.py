@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.units import span
+from varsim.core.units import span
 
 Times: TypeAlias = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from varsim.cluster.collectives.group import MemberReplicas, Quorum
 from varsim.cluster.copies.replicas import OutsideRead
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Gradient, Value
+from varsim.learning.gradient import Gradient, Value
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from varsim.cluster.primitives import RankOrder
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Parameters
+from varsim.learning.gradient import Parameters
 
 
 class Difference:

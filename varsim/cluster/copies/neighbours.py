@@ -17,8 +17,8 @@ from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.workers.exchange import Outbox
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Array, Parameters
-from varsim.values.mixing import Shares
+from varsim.learning.gradient import Array, Parameters
+from varsim.learning.mixing import Shares
 
 _BARRIER: Final = int(Phase.BARRIER)
 _WRITE: Final = int(Phase.WRITE)

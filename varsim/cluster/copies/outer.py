@@ -14,9 +14,9 @@ from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker, shares_of_compute
-from varsim.values.gradient import Array, Gradient, Parameters
-from varsim.values.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
-from varsim.values.optimizer import Optimizer
+from varsim.learning.gradient import Array, Gradient, Parameters
+from varsim.learning.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
+from varsim.learning.optimizer import Optimizer
 
 
 class OuterReplicas(MemberReplicas):

@@ -14,15 +14,15 @@ from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Read, Worker
+from varsim.core.operation import Device, finish
+from varsim.distribute.attributes import Aggregation, Synchronization, divergence
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable, VariableOptions
-from varsim.values.gradient import Array, Gradient, Parameters, Value
-from varsim.values.gradient_form import sum_in_order
-from varsim.values.operation import Device, finish
-from varsim.values.variable import Aggregation, Synchronization, divergence
+from varsim.learning.gradient import Array, Gradient, Parameters, Value
+from varsim.learning.gradient_form import sum_in_order
 
 
 class _Round:

@@ -11,12 +11,12 @@ from varsim.cluster.description.device import Device
 from varsim.cluster.description.servers import AnyPartitioner, Overheads, ServerUpdate
 from varsim.cluster.network.topologies import AnyTopology, Nodes
 from varsim.cluster.network.topology import SlowLink
-from varsim.units import Seconds
-from varsim.values import presets
-from varsim.values.distribution import Constant, Lognormal
-from varsim.values.distributions import AnyDistribution, Correlated, Distribution
-from varsim.values.schema import Model, RefusalError
-from varsim.values.workload import Workload
+from varsim.core import presets
+from varsim.core.distribution import Constant, Lognormal
+from varsim.core.distributions import AnyDistribution, Correlated, Distribution
+from varsim.core.schema import Model, RefusalError
+from varsim.core.units import Seconds
+from varsim.learning.workload import Workload
 
 _MOST_HOSTS: Final = 1_000_000
 # A backward pass has two products where the forward pass has one.

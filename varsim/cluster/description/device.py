@@ -5,13 +5,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
-from varsim.units import FlopsPerSecond, Seconds
-from varsim.values import presets
-from varsim.values.distribution import Constant, Lognormal
-from varsim.values.distributions import Distribution
-from varsim.values.presets import MeasuredSpeed
-from varsim.values.schema import Model
-from varsim.values.workload import Workload
+from varsim.core import presets
+from varsim.core.distribution import Constant, Lognormal
+from varsim.core.distributions import Distribution
+from varsim.core.presets import MeasuredSpeed
+from varsim.core.schema import Model
+from varsim.core.units import FlopsPerSecond, Seconds
+from varsim.learning.workload import Workload
 
 # Spread of the step times of one healthy GPU among equals that it shares with nobody. From the
 # trace of a 64-GPU job that trains a language model (ByteDance-Seed/StragglerAnalysis, trace AR,

@@ -19,12 +19,12 @@ from pydantic import (
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.topologies import Nodes, Racks
-from varsim.units import Seconds, format_seconds
-from varsim.values import presets
-from varsim.values.csv_file import CsvRow, FileError, file_or, header_of, named_in, rows_of
-from varsim.values.distribution import Constant, Exponential
-from varsim.values.distributions import AnyDistribution, Distribution, check_alone
-from varsim.values.schema import Grown, Model
+from varsim.core import presets
+from varsim.core.csv_file import CsvRow, FileError, file_or, header_of, named_in, rows_of
+from varsim.core.distribution import Constant, Exponential
+from varsim.core.distributions import AnyDistribution, Distribution, check_alone
+from varsim.core.schema import Grown, Model
+from varsim.core.units import Seconds, format_seconds
 
 
 class WorkerName(Model):

@@ -21,10 +21,10 @@ from varsim.cluster.description.failures import (
     members,
 )
 from varsim.cluster.network.topology import Topology
-from varsim.units import BytesPerSecond, Seconds
-from varsim.values.distribution import Exponential
-from varsim.values.distributions import Distribution
-from varsim.values.schema import Grown, Model
+from varsim.core.distribution import Exponential
+from varsim.core.distributions import Distribution
+from varsim.core.schema import Grown, Model
+from varsim.core.units import BytesPerSecond, Seconds
 
 LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits of ns
 

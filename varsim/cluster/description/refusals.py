@@ -6,8 +6,8 @@ from typing import Final, TypedDict
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, in_run
-from varsim.units import format_seconds
-from varsim.values.measured_times import MeasuredTimes
+from varsim.core.measured_times import MeasuredTimes
+from varsim.core.units import format_seconds
 
 
 class Served(TypedDict):

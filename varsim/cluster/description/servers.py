@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from varsim.core.distribution import Constant
+from varsim.core.distributions import AnyDistribution, Stream, check_alone, check_no_batch
+from varsim.core.schema import Model, one_of
+from varsim.core.units import Bytes, BytesPerSecond, Seconds
 from varsim.distribute.central import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
     Partitioner,
 )
-from varsim.units import Bytes, BytesPerSecond, Seconds
-from varsim.values.distribution import Constant
-from varsim.values.distributions import AnyDistribution, Stream, check_alone, check_no_batch
-from varsim.values.schema import Model, one_of
 
 # What a strategy can be subject to, by what it uses.
 OF_ALL: Final = frozenset({"first_iteration"})

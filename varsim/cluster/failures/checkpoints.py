@@ -18,8 +18,8 @@ from varsim.cluster.servers.placement import bytes_per_port, server_places
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Array, Parameters
-from varsim.values.optimizer import State
+from varsim.learning.gradient import Array, Parameters
+from varsim.learning.optimizer import State
 
 _NS: Final = 1e9
 

@@ -16,7 +16,7 @@ from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Gradient
+from varsim.learning.gradient import Gradient
 
 
 class TooCalmError(Exception):

@@ -19,7 +19,7 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.recovery import Checkpoint, RandomFailures
 from varsim.cluster.failures.strikes import Strike, Strikes
 from varsim.cluster.record.trace import HOSTS, Attempt
-from varsim.values.distribution import Stream
+from varsim.core.distribution import Stream
 
 LEAST_DRAWN: Final = 20  # random steps from which others are drawn
 _LEAST: Final = 2  # that show a rhythm

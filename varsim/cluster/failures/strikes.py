@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.failures import DOMAINS, FailureSource, Mistaken, hosts, members
 from varsim.cluster.description.recovery import LONGEST, RandomFailures, Spares
-from varsim.values.distribution import Floats, Stream
-from varsim.values.distributions import Distribution
-from varsim.values.stream import stream
+from varsim.core.distribution import Floats, Stream
+from varsim.core.distributions import Distribution
+from varsim.core.stream import stream
 
 _NS: Final = 1e9
 

@@ -7,7 +7,7 @@ from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.fast.compiled import is_made
 from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it.
 _TO_LOAD: Final = 200_000

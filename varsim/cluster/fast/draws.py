@@ -12,9 +12,9 @@ from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast.rules import NotCoveredError, check_sums
 from varsim.cluster.workers.worker import end_of, windows
-from varsim.values.distribution import BLOCK, Distribution, Floats
-from varsim.values.stream import keyed, stream, streams
-from varsim.values.workload import Workload
+from varsim.core.distribution import BLOCK, Distribution, Floats
+from varsim.core.stream import keyed, stream, streams
+from varsim.learning.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
 _FOREVER: Final = 1 << 60  # draws

@@ -15,7 +15,7 @@ from varsim.cluster.network.batch import MessageBatch
 from varsim.cluster.network.link import Link
 from varsim.cluster.record.trace import LinkRow
 from varsim.cluster.servers.placement import server_messages, server_places, traffic_per_port
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from varsim.cluster.record.trace import LinkRow
 from varsim.cluster.workers.allreduce import vectors_of
 from varsim.cluster.workers.buckets import ready_buckets
 from varsim.cluster.workers.worker import Slowed, shares_of_compute
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 
 class Reductions:

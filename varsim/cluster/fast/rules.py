@@ -12,7 +12,7 @@ from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.fast.tables import Kind
 from varsim.cluster.record.trace import EvaluationRow, LinkRow, Trace
 from varsim.cluster.workers.buckets import Bucketing
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 # As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58

@@ -18,8 +18,8 @@ from varsim.cluster.network.topology import (
     WireProtocol,
     halves,
 )
-from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
-from varsim.values.table import Models
+from varsim.core.table import Models
+from varsim.core.units import BytesPerSecond, Seconds, format_rate, format_seconds
 
 
 class Ported(Topology):

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import ConfigDict, Field, PositiveInt
 
 from varsim.cluster.network.link import Link, Route
-from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
-from varsim.values import presets
-from varsim.values.schema import Model
+from varsim.core import presets
+from varsim.core.schema import Model
+from varsim.core.units import BytesPerSecond, Seconds, format_rate, format_seconds
 
 
 def _kind_is_said(schema: dict[str, Any]) -> None:

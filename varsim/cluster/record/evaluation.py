@@ -5,8 +5,8 @@ import math
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import EvaluationRow
 from varsim.cluster.workers.job import Job
-from varsim.values.gradient import Parameters
-from varsim.values.task import Floor
+from varsim.learning.gradient import Parameters
+from varsim.learning.task import Floor
 
 
 class Evaluation:

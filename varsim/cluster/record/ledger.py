@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Outcome, Recorder, Span
-from varsim.values.gradient import Gradient
+from varsim.learning.gradient import Gradient
 
 _APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)
 _NO_STEP: Final = -1  # of a gradient that no update took

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.servers.placement import bytes_per_port
 from varsim.cluster.workers.buckets import Sharding, Unit
-from varsim.values.gradient import Array
-from varsim.values.optimizer import Optimizer, State
-from varsim.values.workload import Workload
+from varsim.learning.gradient import Array
+from varsim.learning.optimizer import Optimizer, State
+from varsim.learning.workload import Workload
 
 _FP32 = 4  # bytes
 

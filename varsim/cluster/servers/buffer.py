@@ -15,8 +15,8 @@ from varsim.cluster.record.trace import Phase
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
-from varsim.values.gradient import Gradient, Parameters
-from varsim.values.gradient_form import IndexedSlices
+from varsim.learning.gradient import Gradient, Parameters
+from varsim.learning.gradient_form import IndexedSlices
 
 _BARRIER = int(Phase.BARRIER)
 

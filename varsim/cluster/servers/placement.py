@@ -7,7 +7,7 @@ from typing import Final
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.batch import Message, Route
 from varsim.cluster.network.topology import Place, Routing
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 MOST_PARTS: Final = 100_000
 

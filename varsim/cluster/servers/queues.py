@@ -13,7 +13,7 @@ from varsim.cluster.description.servers import Overheads, ServerUpdate
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.record.trace import Phase, Recorder
 from varsim.cluster.workers.worker import Worker
-from varsim.values.distributions import Stream
+from varsim.core.distributions import Stream
 
 
 class ServiceQueue:

@@ -26,13 +26,13 @@ from varsim.cluster.servers.queues import (
 from varsim.cluster.workers.exchange import GradientExchange, WaitFreePush
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
+from varsim.core.operation import finish
+from varsim.distribute.attributes import Synchronization
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.variable import VariableOptions
-from varsim.values.gradient import Array, Gradient, Parameters, Value, mean_of_values
-from varsim.values.operation import finish
-from varsim.values.optimizer import MovingAverages, VariableAverages
-from varsim.values.staleness import DropAbove, StalenessPolicy
-from varsim.values.variable import Synchronization
+from varsim.learning.gradient import Array, Gradient, Parameters, Value, mean_of_values
+from varsim.learning.optimizer import MovingAverages, VariableAverages
+from varsim.learning.staleness import DropAbove, StalenessPolicy
 
 _WRITE = int(Phase.WRITE)
 

@@ -16,8 +16,8 @@ from varsim.cluster.workers.buckets import ReadyBucket
 from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Slowed, Worker
-from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
+from varsim.learning.gradient import Gradient
+from varsim.learning.workload import Workload
 
 # What taking part in a collective comes to.
 T = TypeVar("T")

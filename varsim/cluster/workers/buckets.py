@@ -8,9 +8,9 @@ from pydantic import PositiveInt
 
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.description.cluster import Cluster
+from varsim.core.units import format_bytes
 from varsim.distribute.cross_device_ops import group_by_size
-from varsim.units import format_bytes
-from varsim.values.workload import Workload
+from varsim.learning.workload import Workload
 
 Rule: TypeAlias = Literal["ddp", "bytes_per_pack", "layers", "blocks"]
 

@@ -20,7 +20,7 @@ from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.servers.placement import bytes_per_port, server_places
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker, shares_of_compute
-from varsim.values.gradient import Gradient
+from varsim.learning.gradient import Gradient
 
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
 Sent = TypeVar("Sent", contravariant=True)

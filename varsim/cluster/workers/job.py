@@ -15,11 +15,11 @@ from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.trace import LinkRow, Recorder, Standstill, Trace
 from varsim.cluster.workers.processes import Processes, Remedy, report, restart_any
 from varsim.cluster.workers.worker import Worker, windows
-from varsim.values.distribution import Floats, Stream
-from varsim.values.gradient import Gradients, Parameters
-from varsim.values.stream import keyed
-from varsim.values.task import Batches
-from varsim.values.workload import Workload
+from varsim.core.distribution import Floats, Stream
+from varsim.core.stream import keyed
+from varsim.learning.gradient import Gradients, Parameters
+from varsim.learning.task import Batches
+from varsim.learning.workload import Workload
 
 Ts = TypeVarTuple("Ts")
 

@@ -16,7 +16,7 @@ from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Layout, Unit
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Read, Worker
-from varsim.values.gradient import Gradient
+from varsim.learning.gradient import Gradient
 
 
 class Collect(NamedTuple):

@@ -16,8 +16,8 @@ from varsim.cluster.servers.queues import Alone, Updater
 from varsim.cluster.workers.exchange import GradientExchange, Outbox
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
+from varsim.learning.gradient import Gradient
+from varsim.learning.workload import Workload
 
 
 class PushPull(GradientExchange[Sequence[Gradient]]):

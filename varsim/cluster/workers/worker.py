@@ -9,8 +9,8 @@ from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
 from varsim.cluster.description.cluster import Cluster, SlowWorker
 from varsim.cluster.network.topology import Place
 from varsim.cluster.record.trace import GOES_ON, PHASE_BITS, Phase, code_of
-from varsim.values.gradient import Gradient, Parameters
-from varsim.values.task import Batches
+from varsim.learning.gradient import Gradient, Parameters
+from varsim.learning.task import Batches
 
 
 def windows(slow_workers: Sequence[SlowWorker], rank: int) -> list[tuple[int, float]]:

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
-from varsim.inert import visible
+from varsim.core.inert import visible
 from varsim.report.charts.looks import Look
 from varsim.report.told import Chart
 

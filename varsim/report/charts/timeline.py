@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.record.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
-from varsim.inert import visible
+from varsim.core.inert import visible
 from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.told import Chart, Number
 from varsim.report.wording import names, shown

@@ -19,7 +19,7 @@ from varsim.cluster.record.trace import (
     Span,
     Trace,
 )
-from varsim.inert import field
+from varsim.core.inert import field
 from varsim.study.gradients import Gradients
 from varsim.study.metrics import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result

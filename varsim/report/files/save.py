@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from varsim.inert import number_or_cell
+from varsim.core.inert import number_or_cell
 from varsim.report import formats, page
 from varsim.report.files.directory import KINDS, Kind, put, put_file
 from varsim.report.files.rows import MOST_SPANS, exact_seconds, rows_of

@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from varsim.core import presets
+from varsim.core.distribution import Weibull
+from varsim.core.units import counted, format_bytes, format_seconds
 from varsim.report.products import failures
 from varsim.report.told import Note, Number, Value
 from varsim.report.wording import names, ranks
@@ -23,9 +26,6 @@ from varsim.study.beginning import (
 )
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.verdict import DIFFERENT, Done, ratio
-from varsim.units import counted, format_bytes, format_seconds
-from varsim.values import presets
-from varsim.values.distribution import Weibull
 
 if TYPE_CHECKING:
     from varsim.cluster.record.trace import Trace

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from varsim.core.units import format_count, format_operations
 from varsim.report.notes import plain, plain_value
 from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
@@ -19,7 +20,6 @@ from varsim.strategies.single import Single
 from varsim.study import beginning
 from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
-from varsim.units import format_count, format_operations
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.description.failures import members
 from varsim.cluster.description.recovery import RandomFailures, Recovery, goes_on, in_run
+from varsim.core.measured_times import MeasuredTimes
+from varsim.core.units import format_seconds
 from varsim.report.told import Column, Note, Number, Value
 from varsim.report.wording import listed, names
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.lives import DOWN, PARTS, TO_TARGET, optimal_interval, round_of
 from varsim.study.verdict import Estimate, interval
-from varsim.units import format_seconds
-from varsim.values.measured_times import MeasuredTimes
 
 if TYPE_CHECKING:
     from varsim.cluster.record.trace import Trace

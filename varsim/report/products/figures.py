@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim import units
+from varsim.core import units
 from varsim.report.charts.timeline import chart as timeline
 from varsim.report.told import Cell, Chart, Column, Number, Shares, Table
 from varsim.report.wording import shown

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from varsim.core.units import format_rate, format_seconds
 from varsim.distribute.program import (
     Action,
     NormalElements,
@@ -40,7 +41,6 @@ from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.writing import MADE_BY, provenance
 from varsim.strategies import family
 from varsim.study.steps import Row, Story, Telling
-from varsim.units import format_rate, format_seconds
 
 _MOST_DECIMALS: Final = 3
 _WIDE: Final = 18  # copies that take more have a line of their own

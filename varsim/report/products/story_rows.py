@@ -7,14 +7,14 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from varsim.cluster.programs import Sent
+from varsim.core.operation import Device
+from varsim.core.units import counted
 from varsim.distribute.program import MovingAverage, NormalElements, Writing
 from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.steps import Row, merges
-from varsim.units import counted
-from varsim.values.operation import Device
 
 _MOST_ROUTES: Final = 4
 _MOST_TERMS: Final = 8  # of a sum that is written out

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from varsim.core.units import format_seconds
 from varsim.report import formats
 from varsim.report.notes import plain
 from varsim.report.products import cautions
@@ -13,7 +14,6 @@ from varsim.report.wording import names, shown, unheld
 from varsim.scenario.writing import MADE_BY, dump_scenario, provenance
 from varsim.study.tune import Goal, Rates, Tuned, Tuning
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
-from varsim.units import format_seconds
 
 MARK: Final = "# Tuned by varsim"
 _LONGER: Final = 4  # times as long a run may show that a loss is reached

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from varsim.core.units import counted
 from varsim.distribute.program import NormalElements
 from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord
 from varsim.report.notes import plain
@@ -19,7 +20,6 @@ from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.scenario.writing import MADE_BY
 from varsim.study.program import COLUMNS, METRICS, actor, place
 from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking, lead_of, ranked, verdict
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.cluster.programs import ProgramTrace

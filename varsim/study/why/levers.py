@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.description.servers import OF_SERVERS, Overheads
+from varsim.core.distribution import Constant
+from varsim.core.schema import Model
+from varsim.core.stream import keyed
+from varsim.learning.problem import TimingTask
+from varsim.learning.task import Problem, VariableSpec
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.values.distribution import Constant
-from varsim.values.problem import TimingTask
-from varsim.values.schema import Model
-from varsim.values.stream import keyed
-from varsim.values.task import Problem, VariableSpec
 
 M = TypeVar("M", bound=Model)
 

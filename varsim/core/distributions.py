@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
-from varsim.values.distribution import (
+from varsim.core.distribution import (
     BLOCK,
     BatchCurve,
     Constant,
@@ -29,9 +29,9 @@ from varsim.values.distribution import (
     Uniform,
     Weibull,
 )
-from varsim.values.measured_times import MeasuredTimes
-from varsim.values.schema import Model, RefusalError
-from varsim.values.table import Models
+from varsim.core.measured_times import MeasuredTimes
+from varsim.core.schema import Model, RefusalError
+from varsim.core.table import Models
 
 __all__ = [
     "BLOCK",

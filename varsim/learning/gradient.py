@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.gradient_form import (
+from varsim.core.operation import DistributionError, RefusedValueError
+from varsim.learning.gradient_form import (
     DenseForm,
     IndexedSlices,
     Precision,
@@ -23,9 +24,8 @@ from varsim.values.gradient_form import (
     sum_in_order,
     sum_of_slices,
 )
-from varsim.values.operation import DistributionError, RefusedValueError
-from varsim.values.problem import Task
-from varsim.values.task import StackedGradients
+from varsim.learning.problem import Task
+from varsim.learning.task import StackedGradients
 
 Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = tuple[Array, ...]  # one array per variable; never changed in place

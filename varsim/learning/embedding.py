@@ -7,9 +7,9 @@ from typing import ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.values.gradient_form import IndexedSlices, Rows
-from varsim.values.stream import stream
-from varsim.values.task import (
+from varsim.core.stream import stream
+from varsim.learning.gradient_form import IndexedSlices, Rows
+from varsim.learning.task import (
     BLOCK,
     Batches,
     Floats,

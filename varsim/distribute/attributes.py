@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.gradient import Array
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.operation import DEFAULT_DEVICE, Device
-from varsim.values.optimizer import Optimizer, State
+from varsim.core.operation import DEFAULT_DEVICE, Device
+from varsim.learning.gradient import Array
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.optimizer import Optimizer, State
 
 Values: TypeAlias = NDArray[Any]
 

@@ -8,12 +8,13 @@ from typing import Final, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.values import layers, presets
-from varsim.values.gradient_form import BYTES, Precision
-from varsim.values.layers import Layer, Layers
-from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
-from varsim.values.problem import AnyProblem, Timing, VariableSpec
-from varsim.values.schema import Model
+from varsim.core import presets
+from varsim.core.schema import Model
+from varsim.learning import layers
+from varsim.learning.gradient_form import BYTES, Precision
+from varsim.learning.layers import Layer, Layers
+from varsim.learning.optimizer import AnyOptimizer, Optimizer, Sgd
+from varsim.learning.problem import AnyProblem, Timing, VariableSpec
 
 _ROW_NUMBER: Final = 8  # bytes; TensorFlow's int64
 

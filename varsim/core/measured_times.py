@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Final, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
-from varsim.values.csv_file import FileError, file_or, named_in, rows_of
-from varsim.values.distribution import BLOCK, Distribution, Floats, Stream, Streams
+from varsim.core.csv_file import FileError, file_or, named_in, rows_of
+from varsim.core.distribution import BLOCK, Distribution, Floats, Stream, Streams
 
 # Not strict: after the validator below pydantic no longer knows that a list came from JSON.
 Row = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1, strict=False)]

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from varsim.values.gradient import Gradient
-from varsim.values.gradient_form import GradientForm
-from varsim.values.operation import InvalidArgumentError
+from varsim.core.operation import InvalidArgumentError
+from varsim.learning.gradient import Gradient
+from varsim.learning.gradient_form import GradientForm
 
 G = TypeVar("G")
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from varsim.values.gradient import Parameters
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.schema import Model, one_of
+from varsim.core.schema import Model, one_of
+from varsim.learning.gradient import Parameters
+from varsim.learning.gradient_form import IndexedSlices
 
 Floats = NDArray[np.float64]
 State = tuple[Floats, ...]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.schema import Model
+from varsim.core.schema import Model
+from varsim.learning.gradient_form import IndexedSlices
 
 Floats: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = tuple[Floats, ...]  # one array per variable

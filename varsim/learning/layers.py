@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from varsim.units import Bytes
-from varsim.values import presets
-from varsim.values.schema import Model
+from varsim.core import presets
+from varsim.core.schema import Model
+from varsim.core.units import Bytes
 
 
 class Layer(Model):

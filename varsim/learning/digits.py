@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.values.stream import stream
-from varsim.values.task import (
+from varsim.core.stream import stream
+from varsim.learning.task import (
     BLOCK,
     Batches,
     Floats,

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.operation import InvalidArgumentError, RefusedValueError
+from varsim.core.operation import InvalidArgumentError, RefusedValueError
 
 Precision: TypeAlias = Literal["fp32", "fp16", "bf16"]
 

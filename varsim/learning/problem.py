@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.units import Bytes
-from varsim.values.digits import Digits
-from varsim.values.embedding import Embedding
-from varsim.values.schema import RefusalError
-from varsim.values.stream import stream
-from varsim.values.table import Models
-from varsim.values.task import (
+from varsim.core.schema import RefusalError
+from varsim.core.stream import stream
+from varsim.core.table import Models
+from varsim.core.units import Bytes
+from varsim.learning.digits import Digits
+from varsim.learning.embedding import Embedding
+from varsim.learning.task import (
     BLOCK,
     Batches,
     Floats,

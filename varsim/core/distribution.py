@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from varsim.units import Seconds
-from varsim.values.schema import Grown, Model
+from varsim.core.schema import Grown, Model
+from varsim.core.units import Seconds
 
 Floats: TypeAlias = NDArray[np.float64]
 Stream: TypeAlias = Callable[[int], np.random.Generator]

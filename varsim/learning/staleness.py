@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeInt
 
-from varsim.values.gradient import Array, Value
-from varsim.values.gradient_form import IndexedSlices
-from varsim.values.optimizer import Optimizer
-from varsim.values.schema import Model, one_of
+from varsim.core.schema import Model, one_of
+from varsim.learning.gradient import Array, Value
+from varsim.learning.gradient_form import IndexedSlices
+from varsim.learning.optimizer import Optimizer
 
 
 class StalenessPolicy(Model, ABC):

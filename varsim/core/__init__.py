@@ -1,0 +1,1 @@
+"""What every room stands on: units, models, registry, random streams, distributions, presets."""

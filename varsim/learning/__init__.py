@@ -1,0 +1,1 @@
+"""What is computed: problems, gradients, optimizers, staleness policies, workload; no clock."""

@@ -1,1 +1,0 @@
-"""Values: variables, gradients, optimizers, problems, distributions of compute times. No clock."""
