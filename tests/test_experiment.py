@@ -230,7 +230,7 @@ def test_the_first_steps_of_variables_are_told() -> None:
     steps = varsim.explain(SCENARIOS / "read_or_write.yaml")
     assert isinstance(steps, list)
     assert all(one.rows for one in steps)
-    assert [note.code for note in steps.report.headline] == ["told-steps"]
+    assert [note.code for note in steps.report.headline] == ["steps-shown"]
     assert "\non_write: " in repr(steps)
     assert max(map(len, repr(steps).splitlines())) <= 100
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.building import scenario
 from tests.extending import ALL, SCENARIO, python, varsim
-from varsim.core.distributions import LAWS
+from varsim.core.distributions import ALL_DISTRIBUTIONS
 from varsim.scenario.extensions import Need
 from varsim.scenario.writing import provenance_of_many
 
@@ -68,7 +68,7 @@ def test_lists_name_what_is_imported(folder: Path) -> None:
     for table, name, about in (
         ("strategies", "mine", "as none, but mine"),
         ("problems", "bowl", "a bowl"),
-        ("laws", "steady", "always the same"),
+        ("distributions", "steady", "always the same"),
         ("networks", "hub", "a hub"),
         ("collectives", "circle", "ring with a name of its own"),
     ):
@@ -202,7 +202,7 @@ def test_without_it_a_kind_is_unknown_and_the_way_is_told(folder: Path) -> None:
 
 
 def test_a_table_is_the_same_in_another_process() -> None:
-    assert pickle.loads(pickle.dumps(LAWS)) is LAWS
+    assert pickle.loads(pickle.dumps(ALL_DISTRIBUTIONS)) is ALL_DISTRIBUTIONS
 
 
 def test_many_scenarios_need_what_any_of_them_does(monkeypatch: pytest.MonkeyPatch) -> None:

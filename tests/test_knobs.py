@@ -78,7 +78,7 @@ ONE_VALUE: Final = {"MemoryLimits.exceeded", "Single.on", "ProcessEvent.stop"}
 _POLICY: Final = "NoSynchronization.staleness_policy"
 # Where every kind of a table is tried, and how many it has; timing goes with no optimizer.
 KINDS: Final[Mapping[str, tuple[str, str, Place, int]]] = {
-    "laws": ("training", "Cluster.compute", ("cluster", "compute"), 17),
+    "distributions": ("training", "Cluster.compute", ("cluster", "compute"), 17),
     "networks": ("training", "Cluster.network", ("cluster", "network"), 4),
     "partitioners": ("servers", "Cluster.partitioner", ("cluster", "partitioner"), 3),
     "problems": ("training", "Workload.problem", ("workload", "problem"), 4),

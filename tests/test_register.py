@@ -17,7 +17,7 @@ from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, Transfer, once
 from varsim.cluster.workers.job import Job
 from varsim.core.distribution import Constant
-from varsim.core.distributions import LAWS
+from varsim.core.distributions import ALL_DISTRIBUTIONS
 from varsim.scenario.extensions import needs
 from varsim.strategies import ALL_STRATEGIES, Strategy
 from varsim.strategies.k_family import KBatchSync
@@ -100,7 +100,7 @@ def own_ring(ranks: int, size: float) -> Schedule:
 def _forgotten() -> Iterator[None]:
     """What a test registers is gone after it."""
     yield
-    for one in (ALL_STRATEGIES, LAWS, COLLECTIVES):
+    for one in (ALL_STRATEGIES, ALL_DISTRIBUTIONS, COLLECTIVES):
         one.registered.clear()
 
 
@@ -130,7 +130,7 @@ class TestRegister:
     @pytest.mark.parametrize(
         ("thing", "why"),
         [
-            (Taken, "the law 'gamma' is taken: varsim has one of that name itself"),
+            (Taken, "the distribution 'gamma' is taken: varsim has one of that name itself"),
             (AlsoWaiting, r"the strategy 'waiting' is taken: class \S+\.Waiting is registered"),
             (Nameless, r"class \S+\.Nameless cannot be registered: it does not say of what kind"),
             (Partial, "cannot be registered: it does not define start, traits"),

@@ -51,7 +51,7 @@ class TestWhatIsExactIsRunOnce:
         found = result.estimate("none", "examples_per_s")
         assert (found.low, found.high, found.replications) == (found.mean, found.mean, 1)
         assert "exact" in [note.code for note in result.report.notes]
-        assert "untold" not in [note.code for note in result.report.headline]
+        assert "too-few" not in [note.code for note in result.report.headline]
         curve = result.loss_curves()
         assert (curve["low"] == curve["high"]).all()
 

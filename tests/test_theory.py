@@ -50,8 +50,8 @@ SLOWEST: dict[str, tuple[int, dict[str, Any], float]] = {
         {
             "kind": "mixture",
             "components": (
-                {"weight": 0.98, "law": {"kind": "constant", "value": 1.0}},
-                {"weight": 0.02, "law": {"kind": "constant", "value": 5.0}},
+                {"weight": 0.98, "distribution": {"kind": "constant", "value": 1.0}},
+                {"weight": 0.02, "distribution": {"kind": "constant", "value": 5.0}},
             ),
         },
         1.5969479096728576,

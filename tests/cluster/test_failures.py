@@ -19,7 +19,7 @@ NEVER = 1e6
 
 def fails(*gaps: tuple[float, ...], repair: float | None = 2.0) -> dict[str, Any]:
     """Workers that fail after these times, one after the other."""
-    found: dict[str, Any] = {"domain": "worker", "law": {"kind": "trace", "seconds": gaps}}
+    found: dict[str, Any] = {"domain": "worker", "distribution": {"kind": "trace", "seconds": gaps}}
     return found if repair is None else {**found, "repair": repair}
 
 
@@ -123,7 +123,7 @@ def test_what_was_kept_is_what_counts() -> None:
     # The other one's update of 5, and what both were at for 1 s and 0.5 s at 5.5, are in vain.
     law = {"kind": "trace", "seconds": ((5.5, NEVER),)}
     changes = asked(
-        {"domain": "server", "law": law, "repair": 2.0},
+        {"domain": "server", "distribution": law, "repair": 2.0},
         checkpoint={"every": 2.0, "write": 0.25, "restore": 0.25},
         stop={"global_steps": 12},
         workload={"evaluate_every": 1},

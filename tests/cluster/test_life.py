@@ -111,7 +111,7 @@ def test_the_same_failures_whatever_the_checkpoint() -> None:
 
 def test_a_scenario_of_days_takes_no_longer() -> None:
     """Billions of steps are as many divisions as there are failures."""
-    once = {"domain": "worker", "law": {"kind": "trace", "seconds": ((9e8,),)}}
+    once = {"domain": "worker", "distribution": {"kind": "trace", "seconds": ((9e8,),)}}
     assert column(lived(8.64e7, once), "steps").tolist() == [86_400_000]
 
 

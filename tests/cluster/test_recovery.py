@@ -64,7 +64,7 @@ FEWER = {"policy": "continue_with_fewer"}
 
 # What is said, and a scenario that is MORTAL but for these keys.
 REFUSED: dict[str, dict[str, Any]] = {
-    "one of mtbf, per_day, preset, law": {"failures": {"of": ({"domain": "worker"},)}},
+    "one of mtbf, per_day, preset, distribution": {"failures": {"of": ({"domain": "worker"},)}},
     "give one of mtbf and per_day": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
     "is no repair: give a time above 0": {"failures": {"of": ({**SOURCE, "repair": 0},)}},
     "-1 h is no repair": {"failures": {"of": ({**SOURCE, "repair": "-1 h"},)}},
@@ -76,7 +76,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "above 0 % and at most 100 %": {"targets": {"goodput": "120 %"}},
     "costs time": {"checkpoint": {"every": "optimal", "write": 0.0}},
     "known for exponential times": {
-        "failures": {"of": ({"domain": "worker", "law": WEIBULL},)},
+        "failures": {"of": ({"domain": "worker", "distribution": WEIBULL},)},
         "checkpoint": {"every": "optimal"},
     },
     "4 for 3 hosts": {"recovery": {"spares": {"hot": 3, "cold": 1}}},
@@ -116,7 +116,7 @@ REFUSED: dict[str, dict[str, Any]] = {
             "of": (
                 {
                     "domain": "worker",
-                    "law": {"kind": "batch_curve", "fixed": 1.0, "per_example": 1.0},
+                    "distribution": {"kind": "batch_curve", "fixed": 1.0, "per_example": 1.0},
                 },
             )
         }

@@ -18,7 +18,7 @@ CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
 def fail(*gaps: tuple[float, ...]) -> dict[str, Any]:
     """Servers that fail after these times, and are repaired in 2 s."""
     law = {"kind": "trace", "seconds": gaps}
-    return {"domain": "server", "law": law, "repair": 2.0}
+    return {"domain": "server", "distribution": law, "repair": 2.0}
 
 
 def struck(strategy: Any, source: dict[str, Any], **changes: Any) -> Trace:
@@ -62,7 +62,7 @@ AVERAGES = {
 def test_slots_and_averages_come_back_with_the_values(strategy: Any, more: dict[str, Any]) -> None:
     # One worker, noticed and back at once: the steps after the checkpoint at 2 are made again, of
     # the same batches as nothing of them is drawn; the decay goes by the global step.
-    source = {"domain": "server", "law": {"kind": "trace", "seconds": ((4.0, NEVER),)}}
+    source = {"domain": "server", "distribution": {"kind": "trace", "seconds": ((4.0, NEVER),)}}
     trace = struck(
         strategy,
         source,
@@ -110,7 +110,7 @@ CHIEF = {
     "of": (
         {
             "domain": "worker",
-            "law": {"kind": "trace", "seconds": ((5.5, NEVER), (NEVER,) * 2)},
+            "distribution": {"kind": "trace", "seconds": ((5.5, NEVER), (NEVER,) * 2)},
             "repair": 2.0,
         },
     ),
@@ -132,7 +132,7 @@ def test_the_global_step_falls() -> None:
     # Step 5, at 5.5, is undone when the chief, dead since 6, is back at 9.75.
     strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
     law = {"kind": "trace", "seconds": ((6.0, NEVER), (NEVER,) * 2)}
-    trace = struck(strategy, {"domain": "worker", "law": law, "repair": 2.0})
+    trace = struck(strategy, {"domain": "worker", "distribution": law, "repair": 2.0})
 
     assert trace.kept_steps.tolist() == [True] * 4 + [False] + [True] * 2
     assert trace.global_step == 6

@@ -235,7 +235,7 @@ def _trace(source: random.Random, depth: int) -> Drawn:
 
 def _mixture(source: random.Random, depth: int) -> Drawn:
     parts = [
-        {"weight": source.uniform(0.1, 2), "law": _law(source, depth + 1)}
+        {"weight": source.uniform(0.1, 2), "distribution": _law(source, depth + 1)}
         for _ in range(source.randint(2, 3))
     ]
     return {"kind": "mixture", "components": tuple(parts)}
@@ -270,7 +270,7 @@ def _correlated(source: random.Random, depth: int) -> Drawn:
         del factors[name]
     if "node" in factors:
         factors["workers_per_node"] = source.randint(1, 4)
-    return {"kind": "correlated", "law": _law(source, depth + 1), **factors}
+    return {"kind": "correlated", "distribution": _law(source, depth + 1), **factors}
 
 
 def _ms(source: random.Random) -> float:

@@ -292,7 +292,7 @@ def described(case: Case) -> dict[str, Any]:
     """The same life as parts of a scenario."""
     workers = len(case["ages"])
     rows = tuple(tuple(map(seconds, gaps)) for gaps in case["ages"])
-    source = {"domain": "worker", "law": {"kind": "trace", "seconds": rows}}
+    source = {"domain": "worker", "distribution": {"kind": "trace", "seconds": rows}}
     if case["repair"] is not None:
         source["repair"] = {"kind": "trace", "seconds": (tuple(map(seconds, case["repair"])),)}
     checkpoint = {"every": seconds(case["every"]), "write": seconds(case["write"])}

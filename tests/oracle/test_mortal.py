@@ -45,8 +45,8 @@ def simulated(case: Case) -> Trace:
         failures={
             "detection": case["detection"] / 1e3,
             "of": (
-                {"domain": "worker", "law": trace_of(case["deaths"]), **repair},
-                {"domain": "server", "law": trace_of(case["losses"]), **repair},
+                {"domain": "worker", "distribution": trace_of(case["deaths"]), **repair},
+                {"domain": "server", "distribution": trace_of(case["losses"]), **repair},
             ),
         },
         checkpoint=checkpoint,

@@ -128,7 +128,7 @@ def _in_common(source: random.Random, outline: _Outline, whole: Drawn) -> None:
             strategy |= _some(source, 0.5, segment_size=lambda: source.uniform(0.05, 1) * 1e5)
     if source.random() < 0.15:
         spread = source.choice([{"step": 0.3}, {"worker": 0.3}, {"step": 0.2, "worker": 0.1}])
-        cluster["compute"] = {"kind": "correlated", "law": cluster["compute"], **spread}
+        cluster["compute"] = {"kind": "correlated", "distribution": cluster["compute"], **spread}
     network = cluster["network"]
     reduces = any(declared(one).sends.to == "workers" for one in outline.strategies)
     if reduces and network["latency"] and source.random() < 0.2:

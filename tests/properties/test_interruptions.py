@@ -43,7 +43,7 @@ def random_scenario(seed: int) -> dict[str, Any]:
     domains += ["server"] * (2 * served)
     sources = []
     for _ in range(draw.randrange(1, 4)):
-        between = pick([{"mtbf": pick([0.5, 2.0, 5.0])}, {"law": law(draw)}])
+        between = pick([{"mtbf": pick([0.5, 2.0, 5.0])}, {"distribution": law(draw)}])
         repair = pick([{}, {"repair": pick([0.2, {"kind": "exponential", "mean": 0.4}])}])
         sources.append({"domain": pick(domains), **between, **repair})
     failures: dict[str, Any] = {"detection": pick([0.0, 0.05]), "of": tuple(sources)}

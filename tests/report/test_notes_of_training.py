@@ -87,8 +87,8 @@ class TestHeadline:
         self, paces: dict[str, Sequence[int]]
     ) -> None:
         first, *_, last = a_result(paces, targets={"loss": 1.0}).report.headline
-        assert (first.code, first.values["count"]) == ("untold", len(paces["a"]))
-        assert (last.code, last.values["count"]) == ("soonest-untold", len(paces["a"]))
+        assert (first.code, first.values["count"]) == ("too-few", len(paces["a"]))
+        assert (last.code, last.values["count"]) == ("soonest-too-few", len(paces["a"]))
 
     def test_one_replication_of_what_is_not_random_is_exact(self) -> None:
         law = {"kind": "constant", "value": 2.0}

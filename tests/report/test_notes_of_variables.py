@@ -47,7 +47,7 @@ def test_modes_too_close_to_call_are_told_with_the_times_between_which_they_lie(
 def test_of_one_replication_the_slowest_ends_the_range() -> None:
     result = varied(1, 1)
     note = result.report.headline[0]
-    assert note.code == "untold"
+    assert note.code == "too-few"
     times = [result.estimate(mode, "time_per_step").mean for mode in result.modes]
     assert ends(note) == pytest.approx((min(times), max(times)))
     assert min(times) < max(times)

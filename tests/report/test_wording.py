@@ -150,7 +150,7 @@ def test_names() -> None:
         ),
         (
             Note(
-                "soonest-untold",
+                "soonest-too-few",
                 {"target": "0.4", "tied": ("a", "b"), "time": "5 s", "last": "9 s", "count": 2},
             ),
             "Two replications are too few to say which is first to loss 0.4: a and b, after 5 s to "
@@ -199,7 +199,7 @@ def test_names() -> None:
             "Too close to call: a and b, at 1 to 2.",
         ),
         (
-            Note("untold", {"tied": ("a", "b"), "low": Number(1), "high": Number(2), "count": 2}),
+            Note("too-few", {"tied": ("a", "b"), "low": Number(1), "high": Number(2), "count": 2}),
             "Two replications are too few to rank a and b (1 to 2); try --set replications=5.",
         ),
         (
@@ -207,7 +207,7 @@ def test_names() -> None:
             "Trade-off: gradients are 7 updates stale and 0.200 of compute is wasted.",
         ),
         (
-            Note("life", {"kept": Number(0.9, unit="share"), "lost": Number(0.1, unit="share")}),
+            Note("goodput", {"kept": Number(0.9, unit="share"), "lost": Number(0.1, unit="share")}),
             "Goodput 90 %; the rest: lost work 10 %.",
         ),
         (

@@ -50,7 +50,7 @@ def test_it_is_told(result: Result) -> None:
     (row,) = result.table().to_dict("records")
     of_life = {"goodput", "examples/s kept", "in checkpoints", "lost", "in recovery"}
     assert of_life | {"interruptions", "cost per interruption"} <= set(row)
-    assert [note.code for note in result.report.headline] == ["alone", "life"]
+    assert [note.code for note in result.report.headline] == ["alone", "goodput"]
     assert set(result.report.headline[1].values) == {"kept", "checkpoint", "lost", "down"}
     (failing,) = noted(result.scenario, "failing")
     assert failing.values == {"domain": "worker", "every": Number(3 * DAY, unit="days")}
@@ -93,7 +93,7 @@ def test_random_steps_are_drawn_from_those_that_were_simulated() -> None:
     )
     lived = simulate(job)
     found = lived.estimate("on_write", "goodput")
-    assert "approximate-life" in [note.code for note in lived.report.notes]
+    assert "approximate-goodput" in [note.code for note in lived.report.notes]
 
     long = scenario({"kind": "on_write"}, cluster=cluster, stop={"global_steps": 8_000}, seed=5)
     steps = np.diff(simulate(long).traces[0].steps, prepend=0) / 1e9
@@ -141,7 +141,7 @@ def test_random_steps_of_those_who_are_left_are_drawn_from_theirs(policy: str) -
     )
     result = simulate(job)
     found = result.estimate("on_write", "goodput")
-    assert "approximate-life" in [note.code for note in result.report.notes]
+    assert "approximate-goodput" in [note.code for note in result.report.notes]
 
     draw = np.random.default_rng(2)
     shares = [_regrouped(8 if policy == "wait" else 1, draw) for _ in range(30)]
@@ -240,7 +240,7 @@ def test_explain_tries_writes_beside_the_work_at_the_optimal_interval_too() -> N
 
 def test_where_no_interval_is_known_to_be_best_explain_tries_others() -> None:
     law = {"kind": "weibull", "shape": 0.7, "mean": 3 * DAY}
-    failures = {**MORTAL["failures"], "of": ({"domain": "worker", "law": law},)}
+    failures = {**MORTAL["failures"], "of": ({"domain": "worker", "distribution": law},)}
     gains = _offered(
         {"kind": "on_write"}, failures=failures, recovery=None, checkpoint=MORTAL["checkpoint"]
     )
@@ -287,7 +287,11 @@ def test_a_loss_is_reached_later_where_hosts_fail() -> None:
     """Steps of 0.1 s: update 15 is due at 1.5 s, but for what happens before."""
     law = {"kind": "trace", "seconds": ((1.0, 100.0),)}
     changes: dict[str, Any] = {"stop": {"global_steps": 20}, "targets": {"loss": 0.05}}
-    failures = {"horizon": 10.0, "detection": 0.5, "of": ({"domain": "worker", "law": law},)}
+    failures = {
+        "horizon": 10.0,
+        "detection": 0.5,
+        "of": ({"domain": "worker", "distribution": law},),
+    }
     checkpoint = {"every": 0.4, "write": 0.05}
     result = simulate(
         scenario({"kind": "on_write"}, failures=failures, checkpoint=checkpoint, **changes)
@@ -335,8 +339,8 @@ def test_failures_inside_a_run_are_told(inside: Result) -> None:
     meant = {name: metric.description for name, metric in inside.metrics.items()}
     for name in ("updates", "gradients_applied", "gradients_dropped", "wasted_compute"):
         assert "undone" in meant[name]
-    assert set(inside.lives["worker"]) == {0, 1, 2}
-    assert inside.lives.iloc[:, 3:9].sum().sum() == pytest.approx(3 * 3 * 40.0)
+    assert set(inside.attempts["worker"]) == {0, 1, 2}
+    assert inside.attempts.iloc[:, 3:9].sum().sum() == pytest.approx(3 * 3 * 40.0)
 
 
 def test_explain_runs_again_among_the_same_failures(inside: Result) -> None:

@@ -40,7 +40,7 @@ def of_times(
 
 
 def mixed(law: dict[str, Any]) -> dict[str, Any]:
-    parts = ({"weight": 1.0, "law": NOTHING}, {"weight": 0.01, "law": law})
+    parts = ({"weight": 1.0, "distribution": NOTHING}, {"weight": 0.01, "distribution": law})
     return {"kind": "mixture", "components": parts}
 
 

@@ -273,7 +273,7 @@ def test_the_table_has_intervals() -> None:
 
 def test_one_replication_is_said() -> None:
     result = a_result({"a": (2,), "b": (1,)})
-    assert [note.code for note in result.report.headline] == ["untold"]
+    assert [note.code for note in result.report.headline] == ["too-few"]
     assert "one-run" in [note.code for note in result.report.notes]
     assert result.estimate("b", "throughput_ratio").note == "one replication: no interval"
     assert "±" not in result.table().to_string()

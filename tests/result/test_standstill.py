@@ -36,7 +36,7 @@ def test_it_is_not_compared_with_the_others() -> None:
     assert list(result.standstills) == ["stuck"]
     assert result.compared == ("b", "c")
     (first,) = result.report.headline
-    assert (first.code, first.values["tied"]) == ("untold", ("b", "c"))
+    assert (first.code, first.values["tied"]) == ("too-few", ("b", "c"))
     assert result.report.table.rows == ("b", "c", "stuck")
     assert result.report.notes[0].code == "deadlock"
 

@@ -30,7 +30,7 @@ def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:
 def test_members_that_share_a_row_of_a_trace_are_told_of() -> None:
     law: dict[str, Any] = {"kind": "trace", "seconds": ((DAY,), (2 * DAY, DAY))}
     for replay, told in (("cycle", True), ("resample", False)):
-        source = {"domain": "worker", "law": {**law, "replay": replay}}
+        source = {"domain": "worker", "distribution": {**law, "replay": replay}}
         failures = {**MORTAL["failures"], "of": (source,)}
         mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
         said = noted(simulate(scenario({"kind": "on_write"}, **mortal)), "share-rows")
@@ -43,7 +43,7 @@ def test_members_whose_times_do_not_differ_are_told_of() -> None:
         ({"kind": "constant", "value": DAY}, True),
         ({"kind": "exponential", "mean": DAY}, False),
     ):
-        failures = {**MORTAL["failures"], "of": ({"domain": "worker", "law": law},)}
+        failures = {**MORTAL["failures"], "of": ({"domain": "worker", "distribution": law},)}
         mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
         said = noted(simulate(scenario({"kind": "on_write"}, **mortal)), "fail-together")
         assert [note.values["count"] for note in said] == [3] * told
@@ -116,7 +116,7 @@ class TestNewMembers:
     def said(self, **changes: Any) -> list[Note]:
         law = {**self.WEIBULL, **changes.pop("law", {})}
         stop = changes.pop("stop", {"global_steps": 40})
-        of = ({"domain": "worker", "law": law},)
+        of = ({"domain": "worker", "distribution": law},)
         failures = {"horizon": 864_000.0, **changes, "of": of}
         strategy = {"kind": "none"} if failures["horizon"] is None else {"kind": "on_write"}
         made = scenario(strategy, failures=failures, stop=stop)

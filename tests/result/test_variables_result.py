@@ -256,7 +256,7 @@ class TestTold:
         law = {"kind": "exponential", "mean": 1e-3}
         cluster = {"workers": 3, "compute": law, "network": WIRE}
         result = simulate_variables(scenario(({"kind": "compute"}, add(1.0)), cluster=cluster))
-        assert (codes(result), noted(result)) == (["untold"], ["one-run"])
+        assert (codes(result), noted(result)) == (["too-few"], ["one-run"])
 
     def test_nor_does_one_tell_where_modes_cross(self) -> None:
         law = {"kind": "exponential", "mean": 1e-3}
@@ -265,7 +265,7 @@ class TestTold:
         more: dict[str, Any] = {"vary": {"reads_per_write": (0, 1)}, "variables": (LARGE,)}
         made = scenario(lines, (read(),), cluster=cluster, **more)
         over, step, _ = simulate_variables(made).report.headline
-        assert (over.values["once"], step.code) == ("yes", "untold")
+        assert (over.values["once"], step.code) == ("yes", "too-few")
 
     def test_of_what_is_not_random_there_is_nothing_to_say(self, counted: VariablesResult) -> None:
         assert noted(counted) == ["exact"]

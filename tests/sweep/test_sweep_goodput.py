@@ -156,10 +156,11 @@ def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
 def test_one_exact_row_is_one(tmp_path: Path) -> None:
     """Of failures at times that are known, and at random."""
     block = (
-        "failures.of.0.law: [{kind: constant, value: 3 d}, {kind: exponential, mean: 3 d}]\n"
+        "failures.of.0.distribution:\n"
+        "  [{kind: constant, value: 3 d}, {kind: exponential, mean: 3 d}]\n"
         "most_replications: 2"
     )
-    base = MORTAL.replace("mtbf: 4 d", "law: {kind: constant, value: 3 d}")
+    base = MORTAL.replace("mtbf: 4 d", "distribution: {kind: constant, value: 3 d}")
     table = carried_out(sweep(block, base=base), tmp_path)
     assert noted(table)["exact-rows"].values == {"count": 1, "of": 2}
 

@@ -273,7 +273,7 @@ class TestTold:
             for row in table.rows
         )
         first, *_ = told(replace(table, rows=rows)).headline
-        assert (first.code, first.values["count"]) == ("untold", 2)
+        assert (first.code, first.values["count"]) == ("too-few", 2)
         assert first.values["more"] == "--most-replications 5 --set replications=5"
 
     def test_too_few_mark_no_values_either(self, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ class TestTold:
         assert not any(isinstance(cell, Number) and cell.verdict for cell in cells)
         assert "marks" not in [note.code for note in report.notes]
         first = report.headline[0]
-        assert first.code == "untold"
+        assert first.code == "too-few"
         tied = first.values["tied"]
         assert isinstance(tied, tuple)
         assert len(tied) == 2

@@ -18,7 +18,7 @@ TABLE = ((0.1, 0.2, 0.3, 0.4), (0.11, 0.21, 0.31, 0.41))
 
 
 def correlated(law: dict[str, Any] = EXPONENTIAL, **factors: Any) -> dict[str, Any]:
-    return {"kind": "correlated", "law": law, **factors}
+    return {"kind": "correlated", "distribution": law, **factors}
 
 
 def drawn(law: dict[str, Any], workers: int, blocks: int = 1) -> NDArray[np.float64]:

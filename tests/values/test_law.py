@@ -112,8 +112,8 @@ THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
         law(
             "mixture",
             components=(
-                {"weight": 1.0, "law": {"kind": "exponential", "mean": 1.0}},
-                {"weight": 3.0, "law": {"kind": "uniform", "low": 3.5, "high": 4.5}},
+                {"weight": 1.0, "distribution": {"kind": "exponential", "mean": 1.0}},
+                {"weight": 3.0, "distribution": {"kind": "uniform", "low": 3.5, "high": 4.5}},
             ),
         ),
         3.25,
@@ -181,8 +181,8 @@ def test_markov_begins_as_it_goes_on_and_from_block_to_block() -> None:
 
 
 def test_components_of_one_kind_do_not_share_their_draws() -> None:
-    same = {"weight": 1.0, "law": UNIT}
-    far = {"weight": 1.0, "law": {"kind": "uniform", "low": 10.0, "high": 11.0}}
+    same = {"weight": 1.0, "distribution": UNIT}
+    far = {"weight": 1.0, "distribution": {"kind": "uniform", "low": 10.0, "high": 11.0}}
     (block,), (alone,) = times(law("mixture", components=(same, far)), BLOCK), times(UNIT, BLOCK)
     fraction = np.where(block > 5, block - 10, block)
     assert np.abs(np.corrcoef(fraction, alone)[0, 1]) < 4 / math.sqrt(BLOCK)
@@ -218,9 +218,9 @@ def test_components_of_one_kind_do_not_share_their_draws() -> None:
         ({"kind": "batch_curve", "fixed": -1.0, "per_example": 0.1}, "greater than or equal to 0"),
         ({"kind": "batch_curve", "fixed": 1.0, "per_example": 0.0}, "greater than 0"),
         ({"kind": "batch_curve", "fixed": 1.0, "per_example": 0.1, "sigma": 0.0}, "greater than 0"),
-        ({"kind": "mixture", "components": ({"weight": 1.0, "law": FAST},)}, "at least 2"),
+        ({"kind": "mixture", "components": ({"weight": 1.0, "distribution": FAST},)}, "at least 2"),
         (
-            {"kind": "mixture", "components": ({"weight": 0.0, "law": FAST},) * 2},
+            {"kind": "mixture", "components": ({"weight": 0.0, "distribution": FAST},) * 2},
             "greater than 0",
         ),
         ({"kind": "markov", "fast": FAST, "slow": SLOW, "to_slow": 0.0, "to_fast": 0.5}, "than 0"),

@@ -105,7 +105,9 @@ def beyond(law: Distribution, time: float) -> float:
             return 1.0 if time <= 0 else _normal((centre - math.log(time)) / sigma)
         case Mixture(components=components):
             total = math.fsum(one.weight for one in components)
-            return math.fsum(one.weight / total * beyond(one.law, time) for one in components)
+            return math.fsum(
+                one.weight / total * beyond(one.distribution, time) for one in components
+            )
     raise ValueError(f"the chance of a long draw of law {law.about!r} is not known here")
 
 

@@ -30,8 +30,8 @@ def two_point(base: float, slow: float, p: float) -> LawOf:
     return {
         "kind": "mixture",
         "components": (
-            {"weight": 1 - p, "law": constant(base)},
-            {"weight": p, "law": constant(base * slow)},
+            {"weight": 1 - p, "distribution": constant(base)},
+            {"weight": p, "distribution": constant(base * slow)},
         ),
     }
 

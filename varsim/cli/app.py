@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final
 
 import typer
 
@@ -24,6 +24,7 @@ from varsim.cli.console import (
     write,
 )
 from varsim.cli.options import Imports
+from varsim.core.gone import TABLES
 
 __all__ = ["Stopped", "app", "main"]
 
@@ -37,9 +38,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Catalogue = Literal[
+CATALOGUE: Final = (
     "strategies",
-    "laws",
+    "distributions",
     "networks",
     "collectives",
     "partitioners",
@@ -53,7 +54,16 @@ Catalogue = Literal[
     "models",
     "speeds",
     "objectives",
-]
+)
+
+
+def table_name(text: str) -> str:
+    """One of CATALOGUE."""
+    if text in TABLES:
+        raise typer.BadParameter(f"there is no table {text} any more: {TABLES[text]}")
+    if text not in CATALOGUE:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(CATALOGUE)}")
+    return text
 
 
 @app.callback(invoke_without_command=True)
@@ -96,10 +106,11 @@ def schema(imports: Imports = []) -> None:  # noqa: B006
 @app.command(name="list", cls=Command)
 def list_(
     what: Annotated[
-        Catalogue | None,
+        str | None,
         typer.Argument(
+            parser=table_name,
             metavar="TABLE",
-            help=f"What to list; default: an overview. There are {', '.join(get_args(Catalogue))}.",
+            help=f"What to list; default: an overview. There are {', '.join(CATALOGUE)}.",
         ),
     ] = None,
     name: Annotated[

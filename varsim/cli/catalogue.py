@@ -13,7 +13,7 @@ from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.description.servers import PARTITIONERS
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.core import presets
-from varsim.core.distributions import LAWS
+from varsim.core.distributions import ALL_DISTRIBUTIONS
 from varsim.core.schema import Model
 from varsim.core.table import Table
 from varsim.core.units import format_count, format_operations, format_rate, format_seconds
@@ -151,7 +151,7 @@ def _needed(objective: Objective) -> str:
 
 TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
-    "laws": lambda: _of_all(LAWS),
+    "distributions": lambda: _of_all(ALL_DISTRIBUTIONS),
     "networks": lambda: _of_all(NETWORKS),
     "collectives": collectives,
     "partitioners": lambda: _about(PARTITIONERS),

@@ -34,9 +34,9 @@ from varsim.core.schema import Model, RefusalError
 from varsim.core.table import Models
 
 __all__ = [
+    "ALL_DISTRIBUTIONS",
     "BLOCK",
     "DISTRIBUTIONS",
-    "LAWS",
     "AnyDistribution",
     "Correlated",
     "Distribution",
@@ -49,12 +49,12 @@ __all__ = [
 ]
 
 
-def check_alone(law: "Distribution", *, key: str = "") -> "Distribution":
-    """Raise RefusalError for a law of several workers at a `key` where there are none."""
-    if isinstance(law, Correlated):
+def check_alone(distribution: "Distribution", *, key: str = "") -> "Distribution":
+    """Raise RefusalError for a distribution of several workers at a `key` where there are none."""
+    if isinstance(distribution, Correlated):
         message = "kind correlated has no use here: it is a distribution of workers' compute times"
         raise RefusalError(message, *filter(None, [key]), "kind")
-    return law
+    return distribution
 
 
 class Component(Model):
@@ -62,10 +62,10 @@ class Component(Model):
 
     weight: float = Field(gt=0)
     """Its share, over the sum of all weights."""
-    law: "AnyDistribution"
-    """The law of its times."""
+    distribution: "AnyDistribution"
+    """The distribution of its times."""
 
-    _alone = field_validator("law")(check_alone)
+    _alone = field_validator("distribution")(check_alone)
 
 
 class Mixture(Distribution):
@@ -75,14 +75,16 @@ class Mixture(Distribution):
 
     kind: Literal["mixture"] = "mixture"
     components: tuple[Component, ...] = Field(min_length=2)
-    """Laws with weights."""
+    """Distributions with weights."""
 
     def parts(self) -> tuple[Distribution, ...]:
-        return tuple(component.law for component in self.components)
+        return tuple(component.distribution for component in self.components)
 
     def for_batch(self, examples: int) -> Distribution:
         components = tuple(
-            Component(weight=component.weight, law=component.law.for_batch(examples))
+            Component(
+                weight=component.weight, distribution=component.distribution.for_batch(examples)
+            )
             for component in self.components
         )
         return self.model_copy(update={"components": components})
@@ -97,7 +99,8 @@ class Mixture(Distribution):
     def expectation(self) -> float:
         total = sum(component.weight for component in self.components)
         return sum(
-            component.weight / total * component.law.expectation() for component in self.components
+            component.weight / total * component.distribution.expectation()
+            for component in self.components
         )
 
 
@@ -112,11 +115,11 @@ class Stages(Distribution):
 
     kind: Literal["stages"] = "stages"
     first: "AnyDistribution"
-    """Law of the first stage."""
+    """Distribution of the first stage."""
     works: float = Field(gt=0, lt=1)
     """Probability that the first stage is enough."""
     second: "AnyDistribution"
-    """Law of the second stage."""
+    """Distribution of the second stage."""
 
     _alone = field_validator("first", "second")(check_alone)
 
@@ -146,9 +149,9 @@ class Markov(Distribution):
 
     kind: Literal["markov"] = "markov"
     fast: "AnyDistribution"
-    """Law of the fast steps."""
+    """Distribution of the fast steps."""
     slow: "AnyDistribution"
-    """Law of the slow steps."""
+    """Distribution of the slow steps."""
     to_slow: float = Field(
         gt=0, le=1, description="probability that a slow step follows a fast one"
     )
@@ -193,7 +196,7 @@ class Markov(Distribution):
 
 
 class Correlated(Distribution):
-    """Times of `law`, times factors that workers have in common: lognormal with mean 1.
+    """Times of `distribution`, times factors that workers have in common: lognormal with mean 1.
 
     That of a step is one for all workers, and another for each step; those of a node, of
     `workers_per_node` workers in a row, and of a worker stay through a run. `step`, `node` and
@@ -205,8 +208,8 @@ class Correlated(Distribution):
     )
 
     kind: Literal["correlated"] = "correlated"
-    law: "AnyDistribution"
-    """Law of the times apart from the factors, each worker's steps on their own."""
+    distribution: "AnyDistribution"
+    """Distribution of the times apart from the factors, each worker's steps on their own."""
     step: float | None = Field(None, gt=0, le=10)
     """Spread of the factor that all workers have in a step: standard deviation of its logarithm."""
     node: float | None = Field(None, gt=0, le=10)
@@ -216,7 +219,7 @@ class Correlated(Distribution):
     workers_per_node: PositiveInt | None = Field(None, le=1_000_000)
     """Workers that share the factor of a node, those of the lowest ranks first."""
 
-    _alone = field_validator("law")(check_alone)
+    _alone = field_validator("distribution")(check_alone)
 
     @model_validator(mode="after")
     def _has_factors(self) -> Self:
@@ -227,13 +230,13 @@ class Correlated(Distribution):
         return self
 
     def parts(self) -> tuple[Distribution, ...]:
-        return (self.law,)
+        return (self.distribution,)
 
     def for_batch(self, examples: int) -> Distribution:
-        return self.model_copy(update={"law": self.law.for_batch(examples)})
+        return self.model_copy(update={"distribution": self.distribution.for_batch(examples)})
 
     def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
-        raise AssertionError("a law of several workers is drawn from together")
+        raise AssertionError("a distribution of several workers is drawn from together")
 
     def together(self, worker: int, streams: Streams) -> Iterator[Floats]:
         lasting = 1.0
@@ -242,15 +245,15 @@ class Correlated(Distribution):
             if sigma is not None:
                 lasting *= float(_factors(sigma, streams(f"{name} factor", number)(0))[0])
         common = streams("step factor", 0)
-        for block, times in enumerate(self.law.together(worker, streams)):
+        for block, times in enumerate(self.distribution.together(worker, streams)):
             whole = times * lasting
             yield whole if self.step is None else whole * _factors(self.step, common(block))
 
     def expectation(self) -> float:
-        return self.law.expectation()
+        return self.distribution.expectation()
 
     def backward_share(self) -> float | None:
-        return self.law.backward_share()
+        return self.distribution.backward_share()
 
 
 def _factors(sigma: float, generator: np.random.Generator) -> Floats:
@@ -301,12 +304,14 @@ def check_no_batch(distribution: Distribution, key: str) -> None:
         raise RefusalError(message, key, "kind")
 
 
-LAWS: Final = Models("distributions", "law", DISTRIBUTIONS, __name__, Distribution)
+ALL_DISTRIBUTIONS: Final = Models(
+    "distributions", "distribution", DISTRIBUTIONS, __name__, Distribution
+)
 
 if TYPE_CHECKING:
     AnyDistribution: TypeAlias = Distribution
 else:
-    AnyDistribution = LAWS.type()
+    AnyDistribution = ALL_DISTRIBUTIONS.type()
 
 # These hold distributions, whose union did not exist when they were defined.
 for _model in (Component, Mixture, Stages, Markov, Correlated):

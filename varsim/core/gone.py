@@ -4,12 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _HIERARCHICAL: Final = "write hierarchical, or a collective of your own (varsim.register)"
+_DISTRIBUTION: Final = "write distribution"
 _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 
 COMMANDS: Final[Mapping[str, str]] = {
     "plot": "varsim run DIR/scenario.yaml makes a run again, with its plots; "
     "varsim sweep DIR/sweep.yaml --out DIR draws a sweep again, from the runs that are kept",
 }
+
+# Tables of `varsim list`.
+TABLES: Final[Mapping[str, str]] = {"laws": "write varsim list distributions"}
 
 # Of scenarios: `owner.key`, or `owner.key=value`; the owner is the name of the mapping or its kind.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -22,6 +26,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",
     "local_sgd.optimizer_state": "leave it out: every worker keeps its optimizer's state",
+    "components.law": _DISTRIBUTION,
+    "correlated.law": _DISTRIBUTION,
+    "of.law": _DISTRIBUTION,
     "targets.wasted": "write wasted_compute, as the metric is called",
     "targets.time_to_loss": "write time_to_target, as the metric is called",
     "network.kind=ring": _OWN,

@@ -56,7 +56,7 @@ _PRICES: Final = {
 }
 
 
-def _life(of: Values) -> str:
+def _goodput(of: Values) -> str:
     parts = ", ".join(f"{what} {of[key]}" for key, what in _LOST.items() if key in of)
     kept = f"Loses least: {of['who']}, goodput" if "who" in of else "Goodput"
     return f"{kept} {of['kept']}{'; the rest: ' * bool(parts)}{parts}."
@@ -259,7 +259,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,
-    "untold": _untold,
+    "too-few": _untold,
     "alone": "{best}: {rate}.",
     "nothing": "No strategy applied gradients in every replication.",
     "none-compared": "Nothing to compare: {who} deadlocked.",
@@ -268,10 +268,10 @@ SENTENCES: Final[dict[str, Line]] = {
         f"Too short to rank: {_each(of['count'])} with {of['who']}{of['more']}."
     ),
     "price": _price,
-    "life": _life,
+    "goodput": _goodput,
     "soonest": "First to loss {target}: {best}, after {time}.",
     "soonest-tie": "Tied first to loss {target}: {tied}, after {time}.",
-    "soonest-untold": lambda of: (
+    "soonest-too-few": lambda of: (
         f"{_few(of)} to say which is first to loss {of['target']}: {of['tied']}, after "
         f"{of['time']} to {of['last']}."
     ),
@@ -281,7 +281,7 @@ SENTENCES: Final[dict[str, Line]] = {
     ),
     "cheapest": "Cheapest: {best}, {price} per million examples.",
     "cheapest-tie": "Tied cheapest: {tied}, {price} per million examples.",
-    "cheapest-untold": lambda of: (
+    "cheapest-too-few": lambda of: (
         f"{_few(of)} to say which is cheapest: {of['tied']}, {of['price']} to {of['last']} per "
         "million examples."
     ),
@@ -351,7 +351,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "step-alone": "{best}: {rate} a step.",
     "step-free": "A step takes no time in {who}: nothing is computed, and nothing sent.",
     "fastest-over": _fastest_over,
-    "told-steps": _told_steps,
+    "steps-shown": _told_steps,
     "read-outside": "Last read from outside: {seen}.",
 }
 
@@ -487,7 +487,7 @@ NOTES: Final[dict[str, Line]] = {
     "hopeless": _hopeless,
     "never-saved": "{who}: no checkpoint was completed; one is due after {due} of work.",
     "optimal-interval": "The optimal checkpoint interval is {best}.",
-    "approximate-life": (
+    "approximate-goodput": (
         "Goodput is approximate for {who}: steps are drawn from {count} simulated ones."
     ),
     "share-rows": "{count} {domain}s share {rows} rows of recorded times: some fail together.",

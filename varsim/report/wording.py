@@ -237,7 +237,7 @@ def headline(
     if unsure:
         low, *_, high = sorted((values[key] for key in tied), key=lambda one: one.mean)
         spread = {"low": low._replace(half=math.nan), "high": high._replace(half=math.nan)}
-        code = "untold" if untold(ranking, replications) else "close"
+        code = "too-few" if untold(ranking, replications) else "close"
         return Note(code, {"tied": who, **spread, "count": replications, **lead})
     return Note("tie", {"tied": who, "rate": rate, **lead})
 

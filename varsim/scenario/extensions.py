@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.network.topologies import NETWORKS
-from varsim.core.distributions import LAWS
+from varsim.core.distributions import ALL_DISTRIBUTIONS
 from varsim.core.table import Functions, Models, Table, title
 from varsim.learning.problem import ALL_PROBLEMS
 from varsim.strategies import ALL_STRATEGIES
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _TABLES: Final[tuple[Table[Any], ...]] = (
     ALL_STRATEGIES,
     ALL_PROBLEMS,
-    LAWS,
+    ALL_DISTRIBUTIONS,
     NETWORKS,
     COLLECTIVES,
 )

@@ -128,7 +128,7 @@ def field_names(shapes: Sequence[Shape]) -> list[str]:
 
 
 def parameters(shapes: Sequence[Shape]) -> dict[str, bool]:
-    """The parameters of a law of times, and whether each must be given; empty of other mappings."""
+    """The parameters of a distribution, and whether each must be given; empty of other mappings."""
     for model in (shape.model for shape in shapes):
         if model is not None and issubclass(model, Distribution):
             found = model.model_fields.items()
@@ -170,7 +170,7 @@ def _collect(
             if shape.is_list:
                 _collect(members([shape], 0), path, found, seen)
             continue
-        # Laws may hold laws: each model is told of once.
+        # Distributions may hold distributions: each model is told of once.
         if shape.model in seen:
             continue
         seen.add(shape.model)

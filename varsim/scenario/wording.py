@@ -298,7 +298,7 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
         return Fault.at(place.mark, place.within + said), None
     law = parameters(place.owner_shapes)
     missing = [key for key, needed in law.items() if needed and key not in present]
-    # What a complete law of compute has too much may be a key of the cluster, indented too far.
+    # What complete compute times have too much may be a key of the cluster, indented too far.
     if law and (meant is None or meant in present) and (missing or "compute" not in place.path):
         text += f"; this distribution is given by {listed(list(law))}"
         return Fault.at(place.mark, text), missing[0] if missing else None

@@ -4,8 +4,8 @@ It is the run itself, with the same draws, up to some iterations of every worker
 events; so what it takes is what the run begins with, on any machine. Values are never worked out.
 
 Beginnings, times only, with the same draws: as it is, and with one key given. None of it is a new
-estimate: whatever networks, buckets and laws do counts as in the run. Twenty rounds are enough for
-a percent, take a tenth of a second on eight workers, and never more than `check` itself.
+estimate: what networks, buckets and distributions do counts as in the run. Twenty rounds are enough
+for a percent, take a tenth of a second on eight workers, and never more than `check` itself.
 
 Where a run ends after so many updates or examples, what it computes is known; where it ends after
 some time, at most what its workers can compute in that time, or as much as its beginning shows.

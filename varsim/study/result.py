@@ -272,9 +272,9 @@ class Result(Shown):
         return tables.joined("workers", self.traces, list(parts))
 
     @cached_property
-    def lives(self) -> "DataFrame":
+    def attempts(self) -> "DataFrame":
         """One row per attempt of a job, from a start to the next; empty where nothing fails."""
-        return tables.lives(self.scenario, self.traces)
+        return tables.attempts(self.scenario, self.traces)
 
     def loss_curves(
         self,

@@ -116,8 +116,8 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 
 # The same of a table that there is only where hosts fail at random.
-OF_LIVES: dict[str, dict[str, str]] = {
-    "lives": {
+OF_ATTEMPTS: dict[str, dict[str, str]] = {
+    "attempts": {
         **_WHOSE,
         "start_s": "when the attempt began, s",
         "productive_s": "work that was kept, with its communication and waiting, s",
@@ -161,25 +161,25 @@ _OF_UNDONE = {
 }
 
 
-def _more_of_lives(scenario: Scenario) -> dict[str, str]:
-    """Columns of lives that only some have."""
+def _more_of_attempts(scenario: Scenario) -> dict[str, str]:
+    """Columns of attempts that only some have."""
     if in_run(scenario.failures):
         return _OF_WORKERS
     return _OF_FEWER if goes_on(scenario.recovery) else {}
 
 
-def of_lives(scenario: Scenario) -> dict[str, dict[str, str]]:
-    """The table of lives, where a scenario has one."""
+def of_attempts(scenario: Scenario) -> dict[str, dict[str, str]]:
+    """The table of attempts, where a scenario has one."""
     if scenario.failures is None:
         return {}
-    return {"lives": OF_LIVES["lives"] | _more_of_lives(scenario)}
+    return {"attempts": OF_ATTEMPTS["attempts"] | _more_of_attempts(scenario)}
 
 
 def columns_of(scenario: Scenario) -> dict[str, dict[str, str]]:
-    """COLUMNS, in words that are right for a scenario, with the table of lives if it has one."""
+    """COLUMNS, in words that are right for a scenario, with the table of attempts if it has one."""
     undone = _OF_UNDONE if in_run(scenario.failures) else {}
     said = {table: COLUMNS[table] | columns for table, columns in undone.items()}
-    return COLUMNS | said | of_lives(scenario)
+    return COLUMNS | said | of_attempts(scenario)
 
 
 def of_sends(traces: Iterable[Trace]) -> dict[str, dict[str, str]]:
@@ -258,10 +258,10 @@ def steps(trace: Trace) -> list[Column]:
     return [np.arange(1, len(trace.steps) + 1), trace.steps / NANOSECONDS]
 
 
-def lives(scenario: Scenario, traces: Iterable[Trace]) -> "DataFrame":
-    """The table `lives`, of traces that have one."""
+def attempts(scenario: Scenario, traces: Iterable[Trace]) -> "DataFrame":
+    """The table `attempts`, of traces that have one."""
     lived = [trace for trace in traces if trace.life is not None]
-    names = [*OF_LIVES["lives"], *_more_of_lives(scenario)]
+    names = [*OF_ATTEMPTS["attempts"], *_more_of_attempts(scenario)]
     return joined(names, lived, [_life(trace, names[len(_WHOSE) :]) for trace in lived])
 
 

@@ -499,7 +499,7 @@ def tail_of_step(scenario: Scenario, strategy: Strategy) -> float:
 
 
 def law_of(scenario: Scenario, strategy: Strategy) -> Distribution:
-    """The law of the compute times of a strategy's workers."""
+    """The distribution of the compute times of a strategy's workers."""
     return scenario.cluster_of(strategy).compute_distribution(scenario.workload_of(strategy))
 
 

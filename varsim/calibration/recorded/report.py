@@ -131,8 +131,8 @@ def fragment(calibration: Calibration) -> list[str]:
 
 
 _INTRODUCTION: Final = (
-    "Every run of a real cluster is replayed: the prescribed compute times of each iteration (law "
-    "`trace`), workers, servers, tokens, payload and kills go through the same strategies that "
+    "Every run of a real cluster is replayed: the prescribed compute times of each iteration "
+    "(`trace`), workers, servers, tokens, payload and kills go through the same strategies that "
     "`varsim run` uses. Nothing else of the run is known to its prediction but, for parameter "
     "servers, how many cores of the machine were busy with foreign work.\n\n"
     "The overheads are calibrated on other runs: those of one kind, in the order of their names, "

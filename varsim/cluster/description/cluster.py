@@ -53,12 +53,12 @@ class Cluster(Model):
     `servers_on`: each server has a machine of its own (`dedicated`), or server i is on machine i of
     the workers (`workers`; of nodes, on a node), and what stays on a machine costs no network.
     `overheads`: what a real runtime adds to all this; without them, nothing. `server_update`: what
-    applying a gradient takes on a parameter server; without it, no time.
-    `backward_share`: how much of a compute time is the backward pass (default: 2/3, or what the law
-    says); gradients that are sent while it runs are ready within it. `optimizer_time`: how long a
-    worker takes to update its own copy of the model with a gradient. `overlap_pace`: the share of
-    its pace that an all-reduce keeps while a worker of it computes, as the kernels of both share
-    the GPUs and their bus; without it, all of it.
+    applying a gradient takes on a parameter server; without it, no time. `backward_share`: how much
+    of a compute time is the backward pass (2/3, or what `compute` says, by default); gradients that
+    are sent while it runs are ready within it. `optimizer_time`: how long a worker takes to update
+    its own copy of the model with a gradient. `overlap_pace`: the share of its pace that an
+    all-reduce keeps while a worker of it computes, as the kernels of both share the GPUs and their
+    bus; without it, all of it.
     """
 
     workers: PositiveInt
@@ -157,14 +157,14 @@ class Cluster(Model):
             )
 
     def compute_distribution(self, workload: Workload) -> Distribution:
-        """The law of one worker's compute times, before slow workers."""
+        """The distribution of one worker's compute times, before slow workers."""
         if self.compute is not None:
             return self.compute.for_batch(workload.batch_size)
         assert self.device is not None
         return self.device.compute_distribution(workload)
 
     def with_distribution_alone(self, workload: Workload, speed: float = 1.0) -> "Cluster":
-        """The cluster with a law in place of a device, so many times as fast; as it is without."""
+        """The cluster with compute times for its device, so many times as fast; as is without."""
         if self.device is None:
             return self
         distribution = self.device.compute_distribution(workload)

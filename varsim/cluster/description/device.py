@@ -113,7 +113,7 @@ class Device(Model):
         return self._preset_rate(self.preset) * self.share
 
     def compute_distribution(self, workload: Workload) -> Distribution:
-        """The law of the times of its steps."""
+        """The distribution of the times of its steps."""
         mean = self.step_time(workload).seconds
         return Lognormal(mean=mean, sigma=self.sigma) if self.sigma else Constant(value=mean)
 

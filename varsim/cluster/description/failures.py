@@ -127,12 +127,12 @@ _HEADER: Final = ("seconds", "domain", "member")
 # What columns of a file are called; of those in days a name ends so.
 _COLUMNS: Final = (("seconds", "start_day"), ("domain",), ("member", "node"), ("until", "end_day"))
 _IN_DAYS: Final = "_day"
-_RATES: Final = ("mtbf", "per_day", "preset", "law")
+_RATES: Final = ("mtbf", "per_day", "preset", "distribution")
 _DAY: Final = 86_400.0
 
 
 def _fixed(given: object) -> object:
-    """A time alone is a law of which every draw is the same."""
+    """A time alone is a distribution of which every draw is the same."""
     if isinstance(given, dict | Distribution):
         return given
     if re.match(r"-|0+(\.0*)?([^\d.]|$)", str(given)):
@@ -212,10 +212,10 @@ class FailureSource(Grown):
     """What fails: each member of a `domain` on its own, again and again.
 
     `mtbf`: mean time between failures of one member, exponential; or `per_day`: failures of one
-    member in a day; or `preset`, as often as was published of machines; or `law`: any law of the
-    time from one failure to the next (weibull, trace). A failure of a node or a rack takes all its
-    workers, one of a link the host that it belongs to. `repair`: how long a failed host is away
-    after it was detected, a time or a law of times; without it a host is back at once.
+    member in a day; or `preset`, as often as was published of machines; or `distribution`: any, of
+    the time from one failure to the next (weibull, trace). A failure of a node or a rack takes all
+    its workers, one of a link the host that it belongs to. `repair`: how long a failed host is away
+    after it was detected, a time or a distribution of times; without it a host is back at once.
     """
 
     later: ClassVar[tuple[str, ...]] = ("preset", "lemons", "mistaken")
@@ -229,8 +229,8 @@ class FailureSource(Grown):
     """Failures of one member per day, exponential."""
     preset: str | None = None
     """As often as the machines of some operator failed, exponential: `varsim list failures`."""
-    law: AnyDistribution | None = None
-    """Law of the time from one failure of a member to its next."""
+    distribution: AnyDistribution | None = None
+    """Distribution of the time from one failure of a member to its next."""
     repair: Repair | None = None
     """How long a failed host is away once that is noticed; left out: it is back at once."""
     lemons: Lemons | None = None
@@ -244,7 +244,7 @@ class FailureSource(Grown):
             yield f"give one of {' and '.join(given)}: each says how often it fails"
         if not given:
             yield f"say how often it fails: one of {', '.join(_RATES)}"
-        for name, law in (("law", self.law), ("repair", self.repair)):
+        for name, law in (("distribution", self.distribution), ("repair", self.repair)):
             check_no_batches(name, law)
         if self.mistaken is not None:
             check_no_batches("mistaken.again", self.mistaken.again)
@@ -262,9 +262,9 @@ class FailureSource(Grown):
 
     @property
     def between(self) -> Distribution:
-        """Law of the time from one failure of a member to its next."""
-        if self.law is not None:
-            return self.law
+        """Distribution of the time from one failure of a member to its next."""
+        if self.distribution is not None:
+            return self.distribution
         often = self.per_day
         if self.preset is not None:
             often = presets.failures(self.preset).per_day
@@ -302,7 +302,7 @@ class FailureSource(Grown):
 
 
 def check_no_batches(name: str, law: Distribution | None) -> None:
-    """Raise ValueError where a law of times of hosts depends on what is computed on them."""
+    """Raise ValueError where times of hosts depend on what is computed on them."""
     if law is not None and check_alone(law, key=name).needs_batch:
         raise ValueError(f"{name}: a distribution that depends on the batch cannot describe hosts")
 
@@ -380,7 +380,7 @@ class RecordedFailures(Grown):
 
     @property
     def repaired(self) -> Distribution | None:
-        """Law of the repairs; where each has its own, a constant of their mean."""
+        """Distribution of the repairs; where each has its own, a constant of their mean."""
         lasted = [end - when for when, _, _, end in self.played if end is not None]
         if not lasted:
             return self.repair

@@ -65,7 +65,7 @@ class RandomFailures(Grown):
 
     @property
     def repairs(self) -> tuple[tuple[Domain, Distribution | None], ...]:
-        """The domain and the law of repairs of each of `of`, then of what recorded ones are of."""
+        """The domain and the repair times of each of `of`, then of what recorded ones are of."""
         found: list[tuple[Domain, Distribution | None]]
         found = [(one.domain, one.repair) for one in self.of]
         if self.recorded is not None:

@@ -196,7 +196,7 @@ else:
 class ServerUpdate(Model):
     """Service time of one gradient of one variable on a server: of the part that it holds.
 
-    `time`: a law, drawn anew for each, in the order in which they come to a server; `rate`: bytes
+    `time`: random, drawn anew for each, in the order in which they come to a server; `rate`: bytes
     of gradient per second, in addition. `threads`: how many gradients a server works on side by
     side; all others wait in one queue, first come, first served. A variable that lies on several
     servers is done when the last of them is. Reads do not wait for it.

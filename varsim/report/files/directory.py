@@ -66,7 +66,7 @@ KINDS: Final[dict[Kind, Leaves]] = {
     "training": Leaves.of(
         *("the report of a run", "summary.json", "report.html"),
         "scenario.yaml summary.csv updates.csv spans.csv evaluations.csv steps.csv links.csv "
-        "lives.csv sends.csv trace.json.gz",
+        "attempts.csv sends.csv trace.json.gz",
         "throughput time_split timeline staleness loss loss_time loss_updates links life",
     ),
     "variables": Leaves.of(

@@ -23,12 +23,12 @@ from varsim.core.inert import field
 from varsim.study.gradients import Gradients
 from varsim.study.metrics import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, of_lives, of_sends
+from varsim.study.tables import COLUMNS, of_attempts, of_sends
 from varsim.study.tables import links as link_columns
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
-LIVES: Final = "lives.csv"
+ATTEMPTS: Final = "attempts.csv"
 SENDS: Final = "sends.csv"
 FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
@@ -71,7 +71,7 @@ def rows_of(
             "spans": spans,
             "evaluations": len(trace.evaluations),
             "steps": len(trace.steps),
-            **({"lives": len(trace.life)} if trace.life is not None else {}),
+            **({"attempts": len(trace.life)} if trace.life is not None else {}),
             **({"sends": sent} if any(sends) else {}),
         }
         for trace, spans, sent in zip(traces, kept, sends, strict=True)
@@ -86,8 +86,8 @@ def rows_of(
         FILE: timeline,
     }
     if result.scenario.failures is not None:
-        lives = of_lives(result.scenario)["lives"]
-        files[LIVES] = _csv(lives, traces, map(_lives, traces))
+        attempts = of_attempts(result.scenario)["attempts"]
+        files[ATTEMPTS] = _csv(attempts, traces, map(_attempts, traces))
     for names in of_sends(traces).values():
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _csv(names, traces, map(_span_columns, rows, sends))
@@ -166,7 +166,7 @@ def _links(trace: Trace) -> _Parts:
     ]
 
 
-def _lives(trace: Trace) -> _Parts:
+def _attempts(trace: Trace) -> _Parts:
     assert trace.life is not None
     columns = enumerate(trace.life.T)
     yield [seconds_text(each) if number < 7 else each for number, each in columns]

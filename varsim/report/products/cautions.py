@@ -155,7 +155,7 @@ def drops_at_first(scenario: Scenario) -> Iterator[Note]:
 
 
 def new_at_first(scenario: Scenario) -> Iterator[Note]:
-    """How much more or less often new members fail than the mean of their law says."""
+    """How much more or less often new members fail than the mean of their distribution says."""
     failures = scenario.failures
     if failures is None or failures.strike != "always":
         return

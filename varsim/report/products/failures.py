@@ -73,7 +73,7 @@ def sentence(result: "Result", best: str, fitting: Sequence[str], named: dict[st
     }
     of: dict[str, Value] = {"kept": Number(result.estimate(best, "goodput").mean, unit="share")}
     of |= {key: Number(one, unit="share") for key, one in shares.items() if one > 0}
-    return Note("life", who | of)
+    return Note("goodput", who | of)
 
 
 def notes(result: "Result", named: dict[str, str]) -> Iterator[Note]:
@@ -99,7 +99,7 @@ def notes(result: "Result", named: dict[str, str]) -> Iterator[Note]:
     if drawn:
         few = min(int(result.trace(one.label).global_step) for one in drawn)
         who = tuple(named[one.label] for one in drawn)
-        yield Note("approximate-life", {"who": who, "count": few})
+        yield Note("approximate-goodput", {"who": who, "count": few})
 
 
 def optimum(scenario: Scenario, rounds: Mapping[str, float]) -> str:

@@ -34,7 +34,7 @@ FILES: Final = {
     "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
 }
 
-OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
+OF_FAILURES: Final = {"attempts.csv": "one row per attempt of a job, from a start to the next"}
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
 MOST_LINKS: Final = 20  # of the table
 POINTS: Final = 200  # of a curve, at most

@@ -68,7 +68,7 @@ def report(story: Story) -> Report:
     return Report(
         "story",
         scenario.name,
-        (Note("told-steps", done),),
+        (Note("steps-shown", done),),
         _summary(told, steps, every),
         tuple(_notes(story)),
         details=(_setting(scenario), *tables),

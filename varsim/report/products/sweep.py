@@ -139,7 +139,7 @@ class _Telling:
         }
         count = self._replications([rows[index] for index in found.tied], metric)
         note = headline(found, where, values, count)
-        more: dict[str, Value] = {"more": _more(self.table)} if note.code == "untold" else {}
+        more: dict[str, Value] = {"more": _more(self.table)} if note.code == "too-few" else {}
         if "tied" in note.values and len(self.table.strategies) == 1:
             tied, first = [rows[index] for index in found.tied], rows[found.best]
             span = self._span(tied) or in_words(self.table, spans(self.table, tied, first, metric))

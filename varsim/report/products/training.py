@@ -202,7 +202,7 @@ class _Telling:
         if untold(ranking, self.result.replications):
             last = max(self.result.estimate(name, "time_to_target").mean for name in ranking.tied)
             of |= {"last": Number(last, unit="s"), "count": self.result.replications}
-            return Note("soonest-untold", {"tied": self._who(ranking.tied), **of})
+            return Note("soonest-too-few", {"tied": self._who(ranking.tied), **of})
         return Note("soonest-tie", {"tied": self._who(ranking.tied), **of})
 
     # --- the table --------------------------------------------------------------------------------

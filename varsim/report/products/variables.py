@@ -99,7 +99,7 @@ def _headline(result: "VariablesResult", ranking: Ranking[str]) -> Iterator[Note
     free = tuple(mode for mode, time in times.items() if time.mean == 0)
     found = headline(ranking, {mode: mode for mode in times}, times, result.replications)
     as_written: dict[str, Value] = {"written": "yes"} if result.ratios else {}
-    code = found.code if found.code == "untold" else f"step-{found.code}"
+    code = found.code if found.code == "too-few" else f"step-{found.code}"
     yield Note("step-free", {"who": free}) if free else Note(code, {**found.values, **as_written})
     if said := _read_outside(result):
         yield Note("read-outside", {"seen": said})
