@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 
 # A file imports from its own layer or any above it in this list, never from one below.
 LAYERS = (
-    "core version",
+    "core record version",
     "learning",
     "distribute",
     "cluster",

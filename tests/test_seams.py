@@ -28,8 +28,8 @@ ADAPTERS = {
     *(path for path in (TESTS / "conformance").rglob("*.py") if "test_" not in path.name),
 }
 
-# What `varsim` offers: its names, and `varsim.tf`, which a page of the documentation is about.
-OFFERED = {*varsim.__all__, "tf"}
+# What `varsim` offers: its names, and two modules that pages of the documentation are about.
+OFFERED = {*varsim.__all__, "record", "tf"}
 
 # How many files of each folder name internals, by themselves or through a helper: only ever fewer.
 MOST = {

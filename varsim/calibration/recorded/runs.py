@@ -1,12 +1,14 @@
 """Recordings of real training clusters, one file per run, and their replay as scenarios.
 
-Times are seconds since the common start of the run. The compute part of an iteration was a sleep of
-prescribed length (`compute`); reads, pushes, queues, updates and collectives were real.
+Times are seconds since the common start of the run. `compute` is how long the compute part of an
+iteration took: prescribed, or what lay between two collectives. Reads, pushes, queues, updates and
+collectives were real. The files that `varsim.record` writes, one per rank, are joined to runs.
 """
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -174,7 +176,7 @@ class AsyncRun(_Run):
 class CollectiveRun(_Run):
     """All ranks meet in an all-reduce at every step."""
 
-    kind: Literal["gloo_all_reduce"]
+    kind: Literal["gloo_all_reduce", "all_reduce"]
     ranks: tuple[Rank, ...] = Field(min_length=2)
 
     @model_validator(mode="after")
@@ -184,9 +186,84 @@ class CollectiveRun(_Run):
         return self
 
 
+class RankFile(_Recorded):
+    """What `varsim.record` writes: the collectives of one rank, when it came to them and left."""
+
+    version: Literal[1] = Field(alias="schema")
+    kind: Literal["rank"]
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    rank: Count
+    ranks: Annotated[int, Field(ge=2, le=1_000_000)]
+    clock: str
+    began: float
+    sizes: tuple[Count, ...] = Field(alias="bytes", min_length=1)
+    before: tuple[float, ...] = Field(min_length=1)
+    after: tuple[float, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _entries_match(self) -> Self:
+        _same_length(self, "before", "after", "sizes")
+        if self.rank >= self.ranks:
+            raise ValueError(f"rank {self.rank} of {self.ranks}, counted from 0")
+        _in_order((self.began,), self.before[:1])
+        _in_order(self.before, self.after)
+        return self
+
+
+def joined(files: Sequence[RankFile]) -> CollectiveRun:
+    """The run that these are the ranks of; ValueError where they are not those of one run.
+
+    Clocks of other machines are set by the ends of collectives, which ranks leave together: by the
+    median difference to those of rank 0. What lies between two collectives is a rank's own time.
+    """
+    ranks = sorted(files, key=lambda file: file.rank)
+    first = ranks[0]
+    missing = sorted(set(range(first.ranks)) - {file.rank for file in ranks})
+    if missing:
+        raise ValueError(f"rank {missing[0]} of {first.ranks} has no file")
+    for file in ranks:
+        if (file.ranks, len(file.sizes)) != (first.ranks, len(first.sizes)):
+            raise ValueError(
+                f"rank {file.rank} has {len(file.sizes)} collectives of {file.ranks} ranks, rank 0 "
+                f"{len(first.sizes)} of {first.ranks}"
+            )
+    sizes = {size for file in ranks for size in file.sizes}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"collectives of {min(sizes)} and of {max(sizes)} bytes; a recording has one size"
+        )
+    ahead = [
+        0.0
+        if file.clock == first.clock
+        else median(own - its for own, its in zip(file.after, first.after, strict=True))
+        for file in ranks
+    ]
+    start = min(file.began - early for file, early in zip(ranks, ahead, strict=True))
+    return CollectiveRun(
+        schema=1,
+        id=first.run,
+        kind="all_reduce",
+        steps=len(first.sizes),
+        payload_bytes=first.sizes[0],
+        ranks=tuple(_rank(file, early + start) for file, early in zip(ranks, ahead, strict=True)),
+    )
+
+
+def _rank(file: RankFile, zero: float) -> Rank:
+    begin = [file.began, *file.after[:-1]]
+    return Rank(
+        compute=tuple(ready - began for began, ready in zip(begin, file.before, strict=True)),
+        begin=tuple(moment - zero for moment in begin),
+        compute_end=tuple(moment - zero for moment in file.before),
+        end=tuple(moment - zero for moment in file.after),
+    )
+
+
 Run: TypeAlias = SyncRun | AsyncRun | CollectiveRun
 
-_ANY: Final[TypeAdapter[Run]] = TypeAdapter(Annotated[Run, Field(discriminator="kind")])
+_ANY: Final[TypeAdapter[Run | RankFile]] = TypeAdapter(
+    Annotated[Run | RankFile, Field(discriminator="kind")]
+)
 
 
 def compute_tables(run: Run) -> tuple[tuple[float, ...], ...]:
@@ -208,6 +285,7 @@ def read_runs(folder: Path) -> list[Run]:
     if not paths:
         raise RunFileError(f"{folder}: no file *.json there")
     runs: dict[str, Run] = {}
+    of_ranks: dict[str, list[RankFile]] = {}
     wrong = []
     for path in paths:
         try:
@@ -215,15 +293,26 @@ def read_runs(folder: Path) -> list[Run]:
         except RunFileError as error:
             wrong.append(str(error))
             continue
+        if isinstance(run, RankFile):
+            of_ranks.setdefault(run.run, []).append(run)
+            continue
         if run.id in runs:
             wrong.append(f"{path}: there is another run {run.id!r}")
         runs[run.id] = run
+    for name, files in [] if wrong else of_ranks.items():
+        if name in runs or len({file.rank for file in files}) < len(files):
+            wrong.append(f"{folder}: there are two runs {name!r}")
+            continue
+        try:
+            runs[name] = joined(files)
+        except ValueError as error:
+            wrong.append(f"{folder}: run {name}: {error}")
     if wrong:
         raise RunFileError("\n".join(wrong))
     return [runs[name] for name in sorted(runs)]
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> Run | RankFile:
     """One recording; RunFileError says in one line what is wrong with the file."""
     try:
         if path.stat().st_size > _LARGEST_FILE:

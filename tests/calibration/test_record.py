@@ -1,0 +1,65 @@
+"""`varsim.record` stamps the collectives of a rank, and writes them at the end."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from varsim.record import Recorder
+
+
+def test_a_recorder_writes_one_file_of_its_rank(tmp_path: Path) -> None:
+    with Recorder(tmp_path, "mine", rank=1, ranks=2) as recorder:
+        for _ in range(4):
+            with recorder.collective(64):
+                pass
+    found = json.loads((tmp_path / "mine.rank1.json").read_text())
+
+    assert (found["run"], found["rank"], found["ranks"]) == ("mine", 1, 2)
+    assert found["bytes"] == [64] * 3  # the first one is warm-up
+    moments = [found["began"], *sum(zip(found["before"], found["after"], strict=True), ())]
+    assert moments == sorted(moments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"run": "a/b"}, "run 'a/b'"),
+        ({"rank": 2}, "rank 2 is not one of 2"),
+        ({"warm_up": -1}, "warm_up is -1"),
+        ({"rank": None}, "which rank is this"),
+    ],
+)
+def test_a_recorder_refuses(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    values: dict[str, Any] = {"run": "mine", "rank": 0, "ranks": 2} | changes
+    with pytest.raises(ValueError, match=said):
+        Recorder(tmp_path, **values)
+
+
+def test_torchrun_says_which_rank_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+
+    recorder = Recorder(tmp_path, "mine")
+    assert (recorder.rank, recorder.ranks) == (3, 4)
+
+
+def test_what_ends_without_closing_is_written_all_the_same(tmp_path: Path) -> None:
+    code = (
+        "from varsim.record import Recorder\n"
+        f"recorder = Recorder({str(tmp_path)!r}, 'mine', rank=0, ranks=2, warm_up=0)\n"
+        "with recorder.collective(8): pass\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+    assert json.loads((tmp_path / "mine.rank0.json").read_text())["bytes"] == [8]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.rank0.json"]
+
+
+def test_only_a_ddp_model_is_watched(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="int is not a DistributedDataParallel model"):
+        Recorder(tmp_path, "mine", rank=0, ranks=2).watch(3)
