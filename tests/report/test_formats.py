@@ -2,15 +2,17 @@
 
 import json
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 
 import pytest
 from rich.cells import cell_len
 
 from varsim.core import inert
-from varsim.report.formats import csv_text
-from varsim.report.screen import fitting, flow, folded, grid, marked
-from varsim.report.told import Column, Data, Note, Number, Table
+from varsim.report.formats import csv_text, html, markdown
+from varsim.report.screen import fitting, flow, folded, grid, marked, terminal
+from varsim.report.told import Column, Data, Note, Number, Report, Table
 from varsim.report.wording import unheld
 
 
@@ -105,6 +107,29 @@ def test_heads_are_torn_before_columns_go_and_then_those_of_a_higher_rank() -> N
     ]
     assert fitting(AXES, columns, 49) == columns
     assert fitting(AXES, columns, 40) == [columns[0], columns[2]]
+
+
+def test_words_that_have_no_room_stand_under_their_row_and_numbers_are_counted() -> None:
+    words = Column("w", "would help most", ("no stragglers 2.97x", "-"))
+    table = replace(AXES, columns=(*AXES.columns[:2], words), keys=0, corner="")
+    lines = terminal(Report("why", "", (), table, ()), width=20).splitlines()
+    rows, more = lines[lines.index("─" * 17) + 1 : -2], lines[-1]
+    assert rows == [
+        "async          10",
+        "  would help most:",
+        "    no stragglers",
+        "    2.97x",
+        "sync           25",
+    ]
+    assert more == "1 more column: --all."
+
+
+@pytest.mark.parametrize("render", [html, markdown])
+def test_columns_have_the_marks_of_their_notes(render: Callable[[Report], str]) -> None:
+    table = replace(AXES, columns=(AXES.columns[1]._replace(note="exact"),))
+    said = unheld(render(Report("why", "", (), table, (Note("exact"),))))
+    assert "examples per second [a]" in said
+    assert "[a] Exact" in said
 
 
 def test_signs_that_are_lacking_are_replaced_before_columns_are_aligned(

@@ -2,18 +2,18 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from varsim.core.inert import markdown as inert
 from varsim.core.inert import row as inert_row
 from varsim.report.notes import coded, line
-from varsim.report.screen import folded, terminal
+from varsim.report.screen import folded, headed, marked, noted, terminal
 from varsim.report.told import Column, Data, Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.writing import to_json
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from pandas import DataFrame
 
 
@@ -31,22 +31,35 @@ def render(report: Report, format: Format, *, every: bool = False) -> str:
 
 def markdown(report: Report) -> str:
     """The report as Markdown, with every column of its table and all details."""
+    marks = marked(report.table.columns, report.notes)
     parts = [
         "\n".join(inert(line(note)) for note in report.headline),
-        _grid(report.table),
-        "\n".join(f"- {inert(coded(note))}" for note in report.notes),
-        *map(_grid, report.details),
+        _grid(report.table, marks),
+        "\n".join(f"- {inert(noted(note, marks))}" for note in report.notes),
+        *(_grid(one, {}) for one in report.details),
     ]
     return unheld("\n\n".join(part for part in parts if part) + "\n")
 
 
-def _grid(table: Table) -> str:
-    head = [_grid_row((table.corner, *(one.head for one in table.columns)))]
+def _grid(table: Table, marks: Mapping[str, str]) -> str:
+    head, *rows = map(_grid_row, _texts(table, table.columns, marks))
     rules = ("---" if one.prose else "---:" for one in table.columns)
-    head.append(f"| --- | {' | '.join(rules)} |")
-    cells = zip(*(map(shown, one.cells) for one in table.columns), strict=True)
-    rows = [_grid_row((name, *row)) for name, row in zip(table.rows, cells, strict=True)]
-    return "\n\n".join([*map(inert, table.above), "\n".join(head + rows)])
+    lines = [head, f"| --- | {' | '.join(rules)} |", *rows]
+    return "\n\n".join([*map(inert, table.above), "\n".join(lines)])
+
+
+def _grid_row(texts: Sequence[str]) -> str:
+    """A row of a table."""
+    cells = ("<br>".join(map(inert, text.split("\n"))) for text in texts)
+    return f"| {' | '.join(cells)} |"
+
+
+def _texts(
+    table: Table, columns: Sequence[Column], marks: Mapping[str, str]
+) -> Iterator[Sequence[str]]:
+    """The rows of a table as text, its head first."""
+    yield [table.corner, *(headed(one, marks) for one in columns)]
+    yield from zip(table.rows, *(map(shown, one.cells) for one in columns), strict=True)
 
 
 def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
@@ -81,36 +94,32 @@ def frame(report: Report) -> "DataFrame":
 
 def html(report: Report) -> str:
     """What the command prints, as HTML."""
-    from markupsafe import Markup, escape
-
-    said = Markup("").join(Markup("<p>{}</p>").format(line(note)) for note in report.headline)
-    notes = Markup("").join(Markup("<p>{}</p>").format(coded(note)) for note in report.notes)
     first, alike = report.table.brief()
-    same = Markup("<p>{}</p>").format(folded(alike, report.table)) if alike else ""
-    details = Markup("").join(_rows(one, one.columns) for one in report.details[: report.always])
-    head = Markup("<h4>{}</h4>").format(escape(report.name))
-    return str(head + said + _rows(report.table, first) + same + notes + details)
-
-
-def _rows(table: Table, columns: Sequence[Column]) -> "Markup":
-    """A table as HTML."""
-    from markupsafe import Markup, escape
-
-    def cell(tag: str, text: str) -> Markup:
-        said = escape(text).replace("\n", Markup("<br>"))
-        return Markup(f"<{tag}>{{}}</{tag}>").format(said)
-
-    rows = [[table.corner, *(one.head for one in columns)]]
-    cells = zip(*(map(shown, one.cells) for one in columns), strict=True)
-    rows += [[name, *texts] for name, texts in zip(table.rows, cells, strict=True)]
-    lines = [
-        Markup("<tr>{}</tr>").format(
-            cell("th", row[0]) + Markup("").join(cell("td" if at else "th", c) for c in row[1:])
-        )
-        for at, row in enumerate(rows)
+    marks = marked(first, report.notes)
+    parts = [
+        _element("h4", report.name),
+        *(_element("p", line(note)) for note in report.headline),
+        _rows(report.table, first, marks),
+        *([_element("p", folded(alike, report.table))] if alike else []),
+        *(_element("p", noted(note, marks)) for note in report.notes),
+        *(_rows(one, one.columns) for one in report.details[: report.always]),
     ]
-    above = Markup("").join(cell("p", text) for text in table.above)
-    return above + Markup("<table>{}</table>").format(Markup("").join(lines))
+    return "".join(parts)
+
+
+def _rows(table: Table, columns: Sequence[Column], marks: Mapping[str, str] = {}) -> str:
+    """A table as HTML."""
+    head, *rows = _texts(table, columns, marks)
+    lines = ["".join(_element("th", text) for text in head)]
+    for name, *cells in rows:
+        lines.append(_element("th", name) + "".join(_element("td", text) for text in cells))
+    above = "".join(_element("p", text) for text in table.above)
+    return above + f"<table>{''.join(f'<tr>{one}</tr>' for one in lines)}</table>"
+
+
+def _element(tag: str, text: str) -> str:
+    lines = escape(text).replace("\n", "<br>")
+    return f"<{tag}>{lines}</{tag}>"
 
 
 def csv_text(data: Data) -> str:
@@ -137,9 +146,3 @@ def _cell(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None or value != value else value
-
-
-def _grid_row(texts: Sequence[str]) -> str:
-    """A row of a table."""
-    cells = ("<br>".join(map(inert, text.split("\n"))) for text in texts)
-    return f"| {' | '.join(cells)} |"

@@ -9,12 +9,12 @@ from functools import cache
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import Final
+from typing import Final, NamedTuple
 from unicodedata import east_asian_width
 
 from varsim.core.inert import SIGNS, visible
 from varsim.report.notes import coded, line
-from varsim.report.told import Column, Note, Report, Table
+from varsim.report.told import Column, Note, Number, Report, Table
 from varsim.report.wording import MARKED, listed, shown, unheld
 
 WIDEST: Final = 100  # columns of a text to read on
@@ -35,30 +35,33 @@ _LETTERS: Final = "abcdefghi"  # of the notes on columns
 
 
 def terminal(report: Report, width: int | None = None, every: bool = False) -> str:
-    """The report as text, at most so wide; `every`: all columns, notes and details."""
-    room = width or columns()
-    brief = [n for n in report.notes if every] or list(report.notes[:MOST_NOTES])
-    first, alike = report.table.brief()
-    if every:
-        first, alike = list(report.table.columns), []
-    elif room is not None:
-        first = fitting(report.table, first, room, marked(first, brief))
-    marks = marked(first, brief)
+    """The report as text, at most so wide; `every`: all columns, notes and details.
+
+    Numbers that have no room are left out and counted; words stand under their row.
+    """
+    room, table = width or columns(), report.table
+    notes = report.notes if every else report.notes[:MOST_NOTES]
+    chosen, alike = (list(table.columns), []) if every else table.brief()
+    beside, under = chosen, list[Column]()
+    if room is not None and not every:
+        beside = fitting(table, chosen, room, marked(chosen, notes))
+        under = [one for one in chosen if one not in beside and _words(one)]
+    marks = marked(beside, notes)
     lines = [part for note in report.headline for part in flow(line(note), room)]
-    if first:
-        lines += ["", *grid(report.table, first, room, marks)]
+    if beside:
+        lines += ["", *grid(table, beside, room, marks, under)]
     if alike:
-        lines += flow(folded(alike, report.table), room)
-    lines += [""] * bool(brief)
-    for note in brief:
-        mark = marks.get(note.code, "")
-        lines += flow(f"{mark} {coded(note)}".lstrip(), room)
-    for detail in report.details if every else report.details[: report.always]:
-        above = [part for text in detail.above for part in flow(text, room, "")]
-        lines += ["", *above, *grid(detail, detail.columns, room)]
-    more = _more(report, every, len(brief), len(first) + len(alike))
-    lines += [""] * bool(more and ((report.details and (every or report.always)) or not brief))
-    lines += flow(more, room)
+        lines += flow(folded(alike, table), room)
+    if notes:
+        lines += ["", *(part for note in notes for part in flow(noted(note, marks), room))]
+    details = report.details if every else report.details[: report.always]
+    for one in details:
+        above = (part for text in one.above for part in flow(text, room, ""))
+        lines += ["", *above, *grid(one, one.columns, room)]
+    more = "" if every else _left(report, len(beside) + len(under) + len(alike), len(notes))
+    more += f"Next: {report.next}" * bool(report.next)
+    lines += [""] * bool(more and (details or (every and report.details) or not notes))
+    lines += flow(more.strip(), room)
     return "".join(f"{unheld(visible(one)).rstrip()}\n" for one in lines)
 
 
@@ -69,6 +72,17 @@ def marked(columns: Sequence[Column], notes: Sequence[Note]) -> dict[str, str]:
     return {code: f"[{letter}]" for code, letter in zip(codes, _LETTERS, strict=False)}
 
 
+def headed(column: Column, marks: Mapping[str, str]) -> str:
+    """The head of a column with the mark of its note, which stays with its last word."""
+    mark = marks.get(column.note)
+    return f"{column.head}\N{NO-BREAK SPACE}{mark}" if mark else column.head
+
+
+def noted(note: Note, marks: Mapping[str, str]) -> str:
+    """A note with its mark before it and its code behind it."""
+    return f"{marks.get(note.code, '')} {coded(note)}".lstrip()
+
+
 def folded(alike: Sequence[Column], table: Table) -> str:
     """Columns that say the same in every row, in a line; once what is so of several."""
     whose: dict[tuple[str, str], list[str]] = {}
@@ -76,8 +90,7 @@ def folded(alike: Sequence[Column], table: Table) -> str:
         whose.setdefault((_what(one), shown(one.cells[0])), []).append(one.of)
     every = Counter(map(_what, table.columns))
     said = [
-        f"{_headed(what)} {value}"
-        + f" ({listed(owners)})" * (any(owners) and len(owners) < every[what])
+        _said(what, value) + f" ({listed(owners)})" * (any(owners) and len(owners) < every[what])
         for (what, value), owners in whose.items()
     ]
     return f"The same for all: {', '.join(said)}."
@@ -88,23 +101,55 @@ def _what(column: Column) -> str:
     return column.head.removeprefix(f"{column.of}: ")
 
 
-def _headed(what: str) -> str:
-    """The head of a value in a line; a colon parts it from a number in the head."""
-    return f"{what}:" if any(map(str.isdigit, what)) else what
+def _said(head: str, value: str) -> str:
+    """A value in a line; a colon parts it from a number in its head."""
+    return f"{head}{':' * any(map(str.isdigit, head))} {value}"
 
 
-def _more(report: Report, every: bool, notes: int, columns: int) -> str:
-    """What is not shown, and the command to type next."""
-    left = [
-        f"{count} more {what}{'s' * (count > 1)}"
-        for count, what in (
-            (len(report.table.columns) - columns, "column"),
-            (len(report.notes) - notes, "note"),
-        )
-        if count > 0 and not every
+def _left(report: Report, columns: int, notes: int) -> str:
+    """How much is not shown."""
+    counts = {"column": len(report.table.columns) - columns, "note": len(report.notes) - notes}
+    left = [f"{count} more {what}{'s' * (count > 1)}" for what, count in counts.items() if count]
+    return f"{' and '.join(left)}: --all. " if left else ""
+
+
+class _Strip(NamedTuple):
+    """A column as lines: of its head, and of each cell; so wide; of words, from the left."""
+
+    head: list[str]
+    cells: list[list[str]]
+    wide: int
+    words: bool
+
+    @classmethod
+    def of(cls, head: str, texts: Sequence[str], words: bool, torn: int) -> "_Strip":
+        """A head in one line; or torn into several, no wider than that, cells, or a word."""
+        cells = [text.split("\n") for text in texts]
+        wide = max((len(one) for cell in cells for one in cell), default=0)
+        lines = [head]
+        if torn:
+            lines = wrap(head, max(torn, wide), break_long_words=False, break_on_hyphens=False)
+        return cls(lines or [""], cells, max(wide, *map(len, lines or [""])), words)
+
+    def narrowed(self, wide: int) -> "_Strip":
+        """The same in cells of that many columns."""
+        lines = [[part for one in cell for part in flow(one, wide) or [""]] for cell in self.cells]
+        return self._replace(cells=lines, wide=wide)
+
+
+def _strips(
+    table: Table, chosen: Sequence[Column], marks: Mapping[str, str], torn: bool
+) -> list[_Strip]:
+    """What its rows are called, and these columns."""
+    corner = table.corner.rpartition(": ")[2] if table.shaded else table.corner
+    names = [_signed(one) for one in table.rows]
+    return [
+        _Strip.of(_signed(corner), names, True, torn * _NARROW_NAMES),
+        *(
+            _Strip.of(_signed(headed(one, marks)), _aligned(one), one.prose, torn * _NARROWEST)
+            for one in chosen
+        ),
     ]
-    said = f"{' and '.join(left)}: --all. " if left else ""
-    return said + (f"Next: {report.next}" if report.next else "")
 
 
 def fitting(
@@ -116,106 +161,90 @@ def fitting(
     """
 
     def kept(torn: bool) -> list[Column]:
-        found: list[Column] = []
-        used = _width(_names(table, torn=torn))
-        for one in sorted(chosen, key=lambda one: (not one.main, one.rank)):
-            wide = _width([*_head(one, marks, torn=torn), *_aligned(one)])
-            used += len(_GAP) + (min(wide, _NARROW) if one.prose else wide)
-            if used > room and not one.main and found:
+        names, *strips = _strips(table, chosen, marks, torn)
+        used, found = names.wide, set[int]()
+        for at in sorted(range(len(chosen)), key=lambda at: (not chosen[at].main, chosen[at].rank)):
+            wide = strips[at].wide
+            used += len(_GAP) + (min(wide, _NARROW) if strips[at].words else wide)
+            if used > room and not chosen[at].main and found:
                 break
-            found.append(one)
-        return [one for one in chosen if one in found]
+            found.add(at)
+        return [chosen[at] for at in sorted(found)]
 
     return max(kept(torn=False), kept(torn=True), key=len)
 
 
 def grid(
-    table: Table, chosen: Sequence[Column], room: int | None, marks: Mapping[str, str] = {}
+    table: Table,
+    chosen: Sequence[Column],
+    room: int | None,
+    marks: Mapping[str, str] = {},
+    under: Sequence[Column] = (),
 ) -> Iterator[str]:
-    """The lines of a table with a rule under its head; in parts where it is too wide."""
+    """The lines of a table with a rule under its head; in parts where it is too wide.
+
+    `under`: columns that stand in a line under each row.
+    """
     if table.shaded:
         yield from flow(table.corner.rpartition(": ")[0], room)
-    for torn in (False, True):
-        names = _names(table, torn=torn)
-        heads = [_head(one, marks, torn=torn) for one in chosen]
-        cells = [_aligned(one) for one in chosen]
-        widths = [_width([*head, *own]) for head, own in zip(heads, cells, strict=True)]
-        first = _width(names)
-        if room is None or first + sum(len(_GAP) + one for one in widths) <= room:
-            break
-    for at in sorted((at for at, one in enumerate(chosen) if one.prose), key=widths.__getitem__):
-        others = first + sum(len(_GAP) + one for one in widths) - widths[at]
-        narrow = _NARROWEST if chosen[at].main else _NARROW
-        least = max(narrow, (WIDEST if room is None else min(room, WIDEST)) - others)
-        if at == max(range(len(widths)), key=widths.__getitem__) and widths[at] > least:
-            cells[at] = ["\n".join(_torn(cell, least)) for cell in cells[at]]
-            widths[at] = least
-    high = max(map(len, [names[0].split("\n"), *heads]))
-    for number, part in enumerate(_parts(first, widths, table.keys, room)):
+    names, *strips = _strips(table, chosen, marks, torn=False)
+    if room is not None and names.wide + sum(len(_GAP) + one.wide for one in strips) > room:
+        names, *strips = _strips(table, chosen, marks, torn=True)
+    words = [at for at, one in enumerate(strips) if one.words]
+    words.sort(key=lambda at: strips[at].wide)
+    fixed = sum(len(_GAP) + one.wide * (not one.words) for one in strips)
+    spare = min(room or WIDEST, WIDEST) - names.wide - fixed
+    for place, at in enumerate(words):  # each as wide as it is, or as an equal part of the rest
+        least = _NARROWEST if chosen[at].main else _NARROW
+        wide = max(least, spare // (len(words) - place))
+        if strips[at].wide > wide:
+            strips[at] = strips[at].narrowed(wide)
+        spare -= strips[at].wide
+    high = max(len(one.head) for one in (names, *strips))
+    for number, part in enumerate(_parts(names.wide, strips, table.keys, room)):
         if number:
             yield ""
-        for row, name in enumerate(names):
-            lines = [heads[at] if row == 0 else cells[at][row - 1].split("\n") for at in part]
-            lines = [name.split("\n"), *lines]
-            if row == 0:  # heads stand on the rule
-                lines = [[""] * (high - len(one)) + one for one in lines]
-            for texts in zip_longest(*lines, fillvalue=""):
-                yield _GAP.join(
-                    [texts[0].ljust(first)]
-                    + [
-                        one.ljust(widths[at]) if chosen[at].prose else one.rjust(widths[at])
-                        for at, one in zip(part, texts[1:], strict=True)
-                    ]
-                )
-            if row == 0:
-                yield "─" * (first + sum(len(_GAP) + widths[at] for at in part))
+        every = [names, *(strips[at] for at in part)]
+        yield from _row(every, [[""] * (high - len(one.head)) + one.head for one in every])
+        yield "─" * sum(one.wide for one in every) + "─" * len(_GAP) * len(part)
+        for row in range(len(table.rows)):
+            yield from _row(every, [one.cells[row] for one in every])
+            if not number and (said := _under(under, row)):
+                yield from (_HANGING + one for one in flow(said, room and room - len(_HANGING)))
 
 
-def _parts(first: int, widths: Sequence[int], keys: int, room: int | None) -> list[list[int]]:
+def _row(strips: Sequence[_Strip], cells: Sequence[list[str]]) -> Iterator[str]:
+    """Cells side by side."""
+    for texts in zip_longest(*cells, fillvalue=""):
+        pairs = zip(strips, texts, strict=True)
+        yield _GAP.join(
+            text.ljust(one.wide) if one.words else text.rjust(one.wide) for one, text in pairs
+        )
+
+
+def _under(columns: Sequence[Column], row: int) -> str:
+    """What stands under a row: all cells that say something."""
+    cells = ((one.head, shown(one.cells[row])) for one in columns)
+    return ", ".join(f"{head}: {cell}" for head, cell in cells if cell not in ("", "-"))
+
+
+def _words(column: Column) -> bool:
+    """Whether there is no number in it."""
+    return not any(isinstance(cell, Number) for cell in column.cells)
+
+
+def _parts(first: int, strips: Sequence[_Strip], keys: int, room: int | None) -> list[list[int]]:
     """Which columns stand side by side, from left to right; the first `keys` in every part."""
-    left = first + sum(len(_GAP) + one for one in widths[:keys])
-    if room is not None and left + len(_GAP) + max(widths[keys:], default=0) > room:
-        keys, left = 0, first
-    parts, used = [list(range(keys))], left
-    for at in range(keys, len(widths)):
-        used += len(_GAP) + widths[at]
+    wide = [len(_GAP) + one.wide for one in strips]
+    if room is not None and first + sum(wide[:keys]) + max(wide[keys:], default=0) > room:
+        keys = 0
+    parts = [list(range(keys))]
+    for at in range(keys, len(wide)):
+        used = first + sum(wide[one] for one in parts[-1]) + wide[at]
         if room is not None and used > room and len(parts[-1]) > keys:
             parts.append(list(range(keys)))
-            used = left + len(_GAP) + widths[at]
         parts[-1].append(at)
     return parts
-
-
-def _names(table: Table, *, torn: bool) -> list[str]:
-    """What its rows are called, and first what heads them."""
-    corner = table.corner.rpartition(": ")[2] if table.shaded else table.corner
-    rows = [_signed(one) for one in table.rows]
-    return ["\n".join(_lines(_signed(corner), [*rows, " " * _NARROW_NAMES], torn=torn)), *rows]
-
-
-def _head(column: Column, marks: Mapping[str, str], *, torn: bool) -> list[str]:
-    """The head of a column with the mark of its note, which stays with its last word."""
-    head = column.head
-    if column.note in marks:
-        head += f"\N{NO-BREAK SPACE}{marks[column.note]}"
-    return _lines(_signed(head), _aligned(column), torn=torn)
-
-
-def _lines(head: str, cells: Sequence[str], *, torn: bool) -> list[str]:
-    """A head in one line; or in several, no wider than its cells or its longest word."""
-    if not torn:
-        return [head]
-    fits = max(_NARROWEST, _width(cells))
-    return wrap(head, fits, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def _width(cells: Sequence[str]) -> int:
-    return max((len(line) for cell in cells for line in cell.split("\n")), default=0)
-
-
-def _torn(cell: str, room: int) -> list[str]:
-    """The lines of a cell of words, none of them longer than that."""
-    return [part for line in cell.split("\n") for part in flow(line, room) or [""]]
 
 
 def _aligned(column: Column) -> list[str]:

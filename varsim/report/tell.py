@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,8 +121,6 @@ class Timeline:
         return "<Timeline: a notebook shows it; save(path) writes it as a page>"
 
     def _repr_html_(self) -> str:
-        from markupsafe import escape
-
         return (
             f'<iframe srcdoc="{escape(self.page)}" title="Timeline" width="100%" height="640" '
             'frameborder="0"></iframe>'
