@@ -113,7 +113,7 @@ def test_words_that_have_no_room_stand_under_their_row_and_numbers_are_counted()
     words = Column("w", "would help most", ("no stragglers 2.97x", "-"))
     table = replace(AXES, columns=(*AXES.columns[:2], words), keys=0, corner="")
     lines = terminal(Report("why", "", (), table, ()), width=20).splitlines()
-    rows, more = lines[lines.index("─" * 17) + 1 : -2], lines[-1]
+    rows, more = lines[lines.index("─" * 17) + 1 : -3], "".join(lines[-2:])
     assert rows == [
         "async          10",
         "  would help most:",
@@ -121,7 +121,7 @@ def test_words_that_have_no_room_stand_under_their_row_and_numbers_are_counted()
         "    2.97x",
         "sync           25",
     ]
-    assert more == "1 more column: --all."
+    assert more == "1 more column:  --all."
 
 
 @pytest.mark.parametrize("render", [html, markdown])
