@@ -40,6 +40,7 @@ def compiled() -> Callable[[Run], None]:
                     space[name] = _machine_code(numba, copy)
         inside = {**globals(), "advance": space["advance"], "run": _run_type(numba)}
         entry = _machine_code(numba, FunctionType(_enter.__code__, inside), kept=True)
+        entry.compile((numba.int64[::1],))
     finally:
         config.CACHE_DIR = before
 

@@ -8,14 +8,26 @@ number of a worker, `g` of a gradient.
 from varsim.cluster.fast import tables as at
 from varsim.cluster.fast.links import pass_flows, put, send, take_off
 from varsim.cluster.fast.tables import NEVER, READ, WRITE, Row, Run
-from varsim.cluster.record.trace import Outcome
+from varsim.cluster.record.trace import Outcome, Phase
 
 _APPLIED, _DROPPED, _PENDING = int(Outcome.APPLIED), int(Outcome.DROPPED), int(Outcome.PENDING)
+_COMPUTING, _READING, _WRITING = int(Phase.COMPUTE), int(Phase.READ), int(Phase.WRITE)
+_QUEUEING, _DOWN = int(Phase.QUEUE), int(Phase.DOWN)
 
 
 def advance(r: Run) -> None:
-    """Serve events until the run is over, wants more draws or more room, or for some time."""
+    """Serve events until the run is over, wants more draws or more room, or for some time.
+
+    Or write the spans that follow from gradients so far.
+    """
     s, heap = r.state[0], r.heap
+    if s.writes:
+        if s.record:
+            write_spans(r)
+        s.writes = 0
+        while s.freed < s.begun and gradient(r, s.freed).ended and gradient(r, s.freed).next:
+            s.freed += 1
+        return
     while s.halt == 0 and s.patience > 0:
         s.patience -= 1
         if s.events == 0:
@@ -81,6 +93,9 @@ def begin(r: Run, w: int) -> None:
 def new_gradient(r: Run, w: int) -> None:
     """What a worker is at from now on."""
     s, worker = r.state[0], r.workers[w]
+    gradient(r, worker.row).next = s.begun
+    if worker.row == 0:
+        worker.unwritten = s.begun
     worker.row = s.begun
     row = gradient(r, s.begun)
     s.begun += 1
@@ -90,7 +105,7 @@ def new_gradient(r: Run, w: int) -> None:
     row.read_at, row.read_step = worker.copy_at, worker.copy_step
     row.begun = row.computed = row.sent = row.cut = NEVER
     row.arrived = row.applied = row.applied_step = -1
-    row.outcome, row.parts, row.ended = _PENDING, 0, 0
+    row.outcome, row.parts, row.ended, row.next = _PENDING, 0, 0, 0
     row.asked, row.label = s.now, worker.label
     worker.ready = s.now
 
@@ -104,8 +119,7 @@ def compute(r: Run, w: int, start: int) -> None:
     if worker.drawn >= worker.draws and s.halt == 0:
         s.halt = at.DRY
     worker.iteration += 1
-    row.begun, row.computed, row.nth = start, worker.ready, s.nth
-    s.nth += 1
+    row.begun, row.computed = start, worker.ready
     worker.awaited = put(r, worker.ready, at.COMPUTED, w)
 
 
@@ -428,3 +442,49 @@ def take_in(r: Run, g: int) -> None:
         for w in range(s.workers):
             s.slowest_count += r.workers[w].clock == s.slowest
         release_all(r)
+
+
+# ---- spans, as they follow from gradients
+
+
+def write_spans(r: Run) -> None:
+    """Write spans of the gradients that are past, at the end of all; by worker and time.
+
+    A worker waited, was sent what it reads, computed, sent. What a transfer took beyond its time
+    alone was queueing.
+    """
+    s = r.state[0]
+    s.spans = 0
+    for w in range(s.workers):
+        worker = r.workers[w]
+        if worker.written == 0:
+            write(r, w, _DOWN, 0, s.set_up)
+        g = worker.unwritten
+        while g and (g != worker.row or s.writes == 2):
+            row = gradient(r, g)
+            of, cut = row.iteration, row.cut
+            write(r, w, s.waits, of - 1, row.asked)
+            if row.begun < NEVER:
+                write(r, w, _QUEUEING, of, min(row.begun - worker.pull_alone, cut))
+            write(r, w, _READING, of, min(row.begun, cut))
+            write(r, w, _COMPUTING, of, min(row.computed, cut))
+            if row.sent < NEVER:
+                write(r, w, _QUEUEING, of, min(row.sent - worker.push_alone, cut))
+            write(r, w, _WRITING, of, min(row.sent, cut))
+            g = row.next
+        worker.unwritten = g
+        if s.writes == 2:
+            write(r, w, s.waits, worker.iteration, s.now)
+
+
+def write(r: Run, w: int, phase: int, iteration: int, end: int) -> None:
+    """Write a span of a worker, from where its latest one ended."""
+    s, worker = r.state[0], r.workers[w]
+    if end > s.now:
+        end = s.now
+    if worker.written < end:
+        span = r.spans[s.spans]
+        s.spans += 1
+        span.worker, span.phase, span.iteration = w, phase, iteration
+        span.start, span.end = worker.written, end
+        worker.written = end

@@ -74,11 +74,6 @@ class Network:
         both: list[MessageBatch] = self._batches[self._like[rank]]
         return both[way]
 
-    def alone(self) -> Ints:
-        """How long what workers read, and push, takes alone (workers, 2) (ns)."""
-        found = np.array([[batch.alone for batch in both] for both in self._batches])
-        return found[self._like]
-
     def lay_out(self, made: dict[str, Any]) -> None:
         """Lay out links and batches, and say which are whose."""
         laid = _Lists()
@@ -90,6 +85,8 @@ class Network:
         )[self._like]
         for way, (name, _) in enumerate(_WAYS):
             made["workers"][name] = numbers[:, way]
+            alone = np.array([both[way].alone for both in self._batches])
+            made["workers"][f"{name}_alone"] = alone[self._like]
         made["links"] = table("links", self._total)
         made["links"]["bandwidth"] = 1.0
         named = self._links()

@@ -1,7 +1,6 @@
 """One run with parameter servers: tables laid out, carried on to the end, made a trace of."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,16 +22,14 @@ Ints: TypeAlias = NDArray[np.int64]
 # What machine code does until signals are handled and other threads run: at most about 0.1 s.
 _SLICE: Final = 500_000
 # Gradients that are read together, at most, unless more are in flight.
-_MOST_ROWS: Final = 500_000
+_MOST_ROWS: Final = 300_000
 # Batches on first-come links of which it is kept when they start there, besides those under way.
 _SENDS: Final = 1 << 14
 # What grows where there is too little room of it, and how many integers or records are one.
 _GROWING: Final = {"heap": 3, "flows": 1, "passed": 3}
+_SPANS: Final = 6  # of a gradient, at most
 _EACH: Final = len(GradientRow._fields)
-_FIELDS: Final = at.GRADIENT.names or ()
-# What a worker does for a gradient after it waited; and how many iterations before its own that is.
-_PHASES: Final = Phase.QUEUE, Phase.READ, Phase.COMPUTE, Phase.QUEUE, Phase.WRITE
-_BEFORE: Final = [1, 0, 0, 0, 0, 0]
+_COMPUTED, _CUT, _ENDED = map((at.GRADIENT.names or ()).index, ("computed", "cut", "ended"))
 
 
 class ServedRun:
@@ -49,25 +46,16 @@ class ServedRun:
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
-        if self._interpreted:
-            return self._carried_on(advance, label, record)
-        try:
-            return self._carried_on(compiled(), label, record)
-        except Exception as error:  # Ctrl-C while numba is imported must not import it again here
-            if not isinstance(error, unmade()):
-                raise
-            raise NotCoveredError(f"machine code cannot be made here: {error}") from error
-
-    def _carried_on(self, go_on: Callable[[Run], None], label: str, record: bool) -> Trace:
+        self._go_on = advance if self._interpreted else _machine_code()
         self._lay_out()
         self._record = record
         self._gradients, self._spans = Rows(_EACH), Rows(len(Span._fields))
         self._steps: list[Ints] = []
-        self._spanned, self._parts = 1, 0  # the first gradient without spans; parts of all spans
+        self._parts = 0  # of all spans
         s = self._run.state[0]
         while True:
             s.patience = _SLICE
-            go_on(self._run)
+            self._go_on(self._run)
             why, s.halt = int(s.halt), 0
             if why == at.LATE and self._start.stop.time is not None and s.last < END_OF_TIME:
                 s.now, s.stopped_by, why = s.last, at.BY_TIME, at.OVER
@@ -106,6 +94,8 @@ class ServedRun:
         state.slowest_count, state.wake_at, state.takes = number, NEVER, 1
         state.mask = draws.shape[1] - 1
         state.begun = state.freed = 1
+        state.waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
+        state.set_up = cluster.set_up
         rooms = {"heap": 8 * number + 64, "flows": 1, "passed": 1}
         if state.fair:
             rooms["flows"] = rooms["passed"] = (2 * number + 8) * network.flows
@@ -124,9 +114,6 @@ class ServedRun:
         heap[:, 0], heap[:, 1] = cluster.set_up, np.arange(number)
         heap[:, 2] = np.arange(number) << at.KIND_BITS | at.READS
         state.events = state.number = number
-        self._lasts = np.zeros(number, dtype=np.int64)  # when each worker's latest span ended
-        self._alone = network.alone()
-        self._waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
         self._run = Run(**made)
         self._measure()
 
@@ -148,7 +135,9 @@ class ServedRun:
     def _make_room(self) -> None:
         """Read what has been written, and make more room where that was not enough."""
         s, run = self._run.state[0], self._run
-        self._read()
+        full = s.begun + self._start.workers + 2 > s.freed + s.room
+        if full:
+            self._read()
         kept = under_way(run, int(s.now))
         run.sends[: kept.size], s.sends = kept.ravel(), len(kept)
         grown: dict[str, Any] = {}
@@ -164,7 +153,7 @@ class ServedRun:
         for name, rows in made.items():
             before = getattr(run, name)
             rows[: len(before)] = before
-        if 2 * (s.begun - s.freed) > s.room:
+        if full and 2 * (s.begun - s.freed) > s.room:
             numbers, room = np.arange(s.freed, s.begun), int(s.room)
             made["gradients"] = table("gradients", 2 * room)
             made["gradients"][numbers % (2 * room)] = run.gradients[numbers % room]
@@ -173,80 +162,28 @@ class ServedRun:
         self._run = run._replace(**made)
         self._measure()
 
-    def _rows(self, numbers: Ints) -> Any:
-        """The gradients of these numbers, field by field."""
-        gradients = self._run.gradients
-        rows = gradients.view(np.int64).reshape(len(gradients), -1)[numbers % len(gradients)]
-        return SimpleNamespace(**dict(zip(_FIELDS, rows.T.copy(), strict=True)))
-
     def _read(self, last: bool = False) -> None:
         """Take the gradients that have ended, with spans and updates: of the `last` ones, all."""
         s, run = self._run.state[0], self._run
         self._steps.append(run.steps[: 2 * s.made].reshape(-1, 2).copy())
-        numbers = run.ended[: s.logged]
+        rows = run.gradients.view(np.int64).reshape(len(run.gradients), -1)
+        ended = rows[run.ended[: s.logged] % len(rows)]
         if last:
-            rest = np.arange(s.freed, s.begun)
-            found = self._rows(rest)
-            found.nth[(found.ended == 1) | (found.computed > s.now)] = -1
-            order = np.argsort(found.nth)
-            rest = rest[order][found.nth[order] >= 0]
-            numbers = np.concatenate((numbers, rest))
-        ended = self._rows(numbers)
-        ended.computed[ended.computed > ended.cut] = -1
-        self._gradients.append_columns(np.stack([vars(ended)[name] for name in _FIELDS[:_EACH]]))
+            rest = rows[np.arange(s.freed, s.begun) % len(rows)]
+            pending = (rest[:, _ENDED] == 0) & (rest[:, _COMPUTED] <= s.now)
+            ended = np.concatenate((ended, rest[pending]))
+        ended[ended[:, _COMPUTED] > ended[:, _CUT], _COMPUTED] = -1
+        self._gradients.append(ended[:, :_EACH])
         s.logged = s.made = 0
-        current = run.workers.row
-        until = int(s.begun) if last else int(min(current.min(), s.begun))
-        if until > self._spanned or last:
-            self._append_spans(self._rows(np.arange(self._spanned, until)), last)
-            self._spanned = until
-        rest = np.arange(s.freed, self._spanned)
-        open_ones = rest[self._rows(rest).ended == 0]
-        s.freed = open_ones[0] if len(open_ones) else self._spanned
-
-    def _append_spans(self, rows: Any, last: bool) -> None:
-        """Spans of workers, as they follow from the moments of what each was at.
-
-        It waited, was sent what it reads, computed, sent. What a transfer took beyond its time
-        alone was queueing. Each span begins where the one before it ended.
-        """
-        if not self._record:
-            return
-        now, number = int(self._run.state[0].now), self._start.workers
-        alone, all_ranks = self._alone[rows.worker], np.arange(number)
-        on_read, on_write = (
-            np.where(moment < NEVER, moment - alone[:, way], 0)
-            for way, moment in enumerate((rows.begun, rows.sent))
-        )
-        moments = (rows.asked, on_read, rows.begun, rows.computed, on_write, rows.sent)
-        ends = np.minimum(np.stack(moments, axis=1), rows.cut[:, np.newaxis])
-        phases = np.tile((self._waits, *_PHASES), (len(ends), 1))
-        workers = rows.worker
-        iterations = rows.iteration[:, np.newaxis] - _BEFORE
-        if not self._parts:  # first they were set up
-            ends = np.concatenate((np.full((number, 6), self._start.cluster.set_up), ends))
-            phases = np.concatenate((np.full((number, 6), Phase.DOWN), phases))
-            iterations = np.concatenate((np.zeros((number, 6), dtype=np.int64), iterations))
-            workers = np.concatenate((all_ranks, workers))
-        if last:  # and then they waited
-            ends = np.concatenate((ends, np.full((number, 6), now)))
-            phases = np.concatenate((phases, np.full((number, 6), self._waits)))
-            latest = np.repeat(self._run.workers.iteration[:, np.newaxis], 6, axis=1)
-            iterations = np.concatenate((iterations, latest))
-            workers = np.concatenate((workers, all_ranks))
-        order = np.argsort(workers, kind="stable")
-        workers, ends = workers[order], np.maximum.accumulate(ends[order], axis=1)
-        np.minimum(ends, now, out=ends)
-        starts = np.empty_like(ends)
-        starts[:, 1:], starts[1:, 0] = ends[:, :-1], ends[:-1, -1]
-        first = np.flatnonzero(np.diff(workers, prepend=-1))
-        starts[first, 0] = self._lasts[workers[first]]
-        self._lasts[workers] = ends[:, -1]
-        found = ends > starts
-        ranks = np.broadcast_to(workers[:, np.newaxis], ends.shape)
-        columns = ranks, phases[order], starts, ends, iterations[order]
-        self._spans.append_columns(np.stack([column[found] for column in columns]))
-        self._parts += 1
+        if self._record:
+            room = _SPANS * int(s.begun - s.freed) + 2 * self._start.workers
+            self._run = run = run._replace(spans=table("spans", room))
+        s.writes, s.record = 1 + last, self._record
+        self._go_on(run)
+        if self._record:
+            spans = run.spans[: s.spans].view(np.int64).reshape(int(s.spans), -1)
+            self._spans.append(spans)
+            self._parts += 1
 
     def _traced(self, label: str) -> Trace:
         s, start = self._run.state[0], self._start
@@ -266,3 +203,12 @@ class ServedRun:
             gradient_rows=self._gradients,
             gradients_aggregated=int(s.applied),
         )
+
+
+def _machine_code() -> Callable[[Run], None]:
+    try:
+        return compiled()
+    except Exception as error:  # Ctrl-C while numba is imported must not import it again here
+        if not isinstance(error, unmade()):
+            raise
+        raise NotCoveredError(f"machine code cannot be made here: {error}") from error

@@ -21,40 +21,45 @@ def _record(integers: str, floats: str = "") -> "np.dtype[Any]":
 
 
 # Of the run. Events put in, and on the heap; why the loop is left, and after how much more work it
-# is left all the same; the next gradient's number, how many have been computed, the first whose
-# place is not free, and of how many there is room; gradients that have ended and updates made since
-# these were read, updates and gradients applied in all; what is used of `sends`.
+# is left all the same; the next gradient's number, the first whose place is not free, and of how
+# many there is room; gradients that have ended and updates made since these were read, updates and
+# gradients applied in all; what is used of `sends`, and of `spans`; whether past gradients are now
+# freed: 1, or at the end 2; whether their spans are written.
 # Of gates: the oldest and the latest tokens; where the line of workers that wait begins, how many
 # these are, and how many of them may go on; whether the chief waits for gradients, and at which
 # step; gradients kept, the first of this moment, and when that is; how many have the slowest clock.
 # Of fair links: flows started, and in the mesh, of which the last ones come; those that are to be
 # told; whether rates are set anew; when flows are seen to next.
-# What does not change: until when (ns); sizes; the gate; the place of a draw, as a mask; integers
-# of a record of `sends`, and links of a flow, at most.
+# What does not change: until when (ns); sizes; the gate, and the phase of who waits there; when
+# workers are set up; the place of a draw, as a mask; integers of a record of `sends`, and links of
+# a flow, at most.
 STATE: Final = _record(
-    "now number events halt patience stopped_by begun nth freed room logged made step applied "
-    "sends head_step head_left last_step woken line_at waiting served takes take_step "
-    "left first_now latest settling slowest slowest_count "
+    "now number events halt patience stopped_by begun freed room logged made step applied "
+    "sends spans writes record "
+    "head_step head_left last_step woken line_at waiting served takes take_step left "
+    "first_now latest settling slowest slowest_count "
     "started flows coming passed changed wake_at "
     "last most_events most_sends most_flows most_steps most_examples batch_size workers fair meet "
-    "kind needed tokens bound keeps mask width hops"
+    "kind needed tokens bound keeps waits set_up mask width hops"
 )
 # `ready`: its own time; `row`: of its latest gradient; `awaited`: the order of the event that it
 # waits for, -1: of none; compute times drawn, used, and where they are; the step of its token;
 # whether it has done its part of a step; iterations applied; the slowest clock at its latest read,
-# when that was, and at which step; batches that it reads and pushes, and how often it has; which
-# of the two is on fair links, the how manieth batch it is, and what of it is not there.
+# when that was, and at which step; batches that it reads and pushes, how long these take alone,
+# and how often it has; which of the two is on fair links, the how manieth batch it is, and what of
+# it is not there; the first gradient without spans, and when the latest span ended.
 WORKER: Final = _record(
     "iteration ready row awaited draws drawn times label come clock stamp copy_at copy_step "
-    "pull push pulls pushes way turn missing"
+    "pull push pull_alone push_alone pulls pushes way turn missing unwritten written"
 )
 # First the fields of GradientRow. `asked` for what is read; `sent`: all of it is there; `cut`: it
-# was given up; `nth` to be computed; `label` of its token; `ended`: its fate is known, or it was
-# none yet.
+# was given up; `label` of its token; `ended`: its fate is known, or it was none yet; the `next` one
+# of its worker.
 GRADIENT: Final = _record(
     "worker iteration read_at read_step begun computed arrived applied applied_step outcome parts "
-    "asked sent cut nth label ended"
+    "asked sent cut label ended next"
 )
+SPAN: Final = _record("worker phase start end iteration")  # the fields of Span
 # Messages sent at once: from first-come links' point of view, then from that of fair ones.
 BATCH: Final = _record("hop hops message messages connection connections")
 HOP: Final = _record("link hold begins after afters")  # -1 - n: the n-th of a worker's own links
@@ -89,12 +94,14 @@ class Run(NamedTuple):
     crossed: Table  # the links of each flow
     hubs: Table
     passed: Table  # flows that are to be told: number, whose, latency
+    spans: Table  # that are written
     open: Table  # links with flows that have no rate yet
 
 
 RECORDS: Final = {
     "state": STATE, "workers": WORKER, "gradients": GRADIENT, "batches": BATCH, "hops": HOP,
     "messages": MESSAGE, "connections": CONNECTION, "links": LINK, "flows": FLOW, "hubs": HUB,
+    "spans": SPAN,
 }  # fmt: skip
 
 
