@@ -17,6 +17,7 @@ from varsim.study.why.levers import times_only as times_only
 ROOMS = {
     "served._MOST_ROWS": 40,
     "served._SENDS": 0,
+    "served._TOGETHER": 1,
     "draws._MANY": 0,
     "arrays._MANY": 50,
     "arrays.TOGETHER": 100,

@@ -10,7 +10,7 @@ from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import fast_run
 
-COMPILED = {64: 0.18, 512: 0.12}
+COMPILED = {64: 0.08, 512: 0.08}
 IN_ARRAYS = ("on_write", "on_read")  # which are not compiled
 # Kind, workers, steps of each, CPU seconds.
 LARGE = [("none", 16_383, 20, 2.0), ("sync_replicas", 4_096, 100, 2.0)]

@@ -22,9 +22,7 @@ def advance(r: Run) -> None:
     """
     s, heap = r.state[0], r.heap
     if s.writes:
-        if s.record:
-            write_spans(r)
-        s.writes = 0
+        write_spans(r)
         while s.freed < s.begun and gradient(r, s.freed).ended and gradient(r, s.freed).next:
             s.freed += 1
         return
@@ -451,7 +449,7 @@ def write_spans(r: Run) -> None:
     """Write spans of the gradients that are past, at the end of all; by worker and time.
 
     A worker waited, was sent what it reads, computed, sent. What a transfer took beyond its time
-    alone was queueing.
+    alone was queueing. Left when the table is full, with `writes` as it is.
     """
     s = r.state[0]
     s.spans = 0
@@ -471,10 +469,14 @@ def write_spans(r: Run) -> None:
             if row.sent < NEVER:
                 write(r, w, _QUEUEING, of, min(row.sent - worker.push_alone, cut))
             write(r, w, _WRITING, of, min(row.sent, cut))
-            g = row.next
-        worker.unwritten = g
+            worker.unwritten = g = row.next
+            if s.spans >= s.most_spans:
+                return
         if s.writes == 2:
             write(r, w, s.waits, worker.iteration, s.now)
+            if s.spans >= s.most_spans:
+                return
+    s.writes = 0
 
 
 def write(r: Run, w: int, phase: int, iteration: int, end: int) -> None:
@@ -482,9 +484,9 @@ def write(r: Run, w: int, phase: int, iteration: int, end: int) -> None:
     s, worker = r.state[0], r.workers[w]
     if end > s.now:
         end = s.now
-    if worker.written < end:
+    if worker.written < end and s.record:
         span = r.spans[s.spans]
         s.spans += 1
         span.worker, span.phase, span.iteration = w, phase, iteration
         span.start, span.end = worker.written, end
-        worker.written = end
+    worker.written = max(worker.written, end)

@@ -27,7 +27,10 @@ _MOST_ROWS: Final = 300_000
 _SENDS: Final = 1 << 14
 # What grows where there is too little room of it, and how many integers or records are one.
 _GROWING: Final = {"heap": 3, "flows": 1, "passed": 3}
-_SPANS: Final = 6  # of a gradient, at most
+_SPANS: Final = 8  # of a gradient, at most
+# Rows that are read together: larger arrays would be asked of the system anew each time, which
+# costs as much as the whole run.
+_TOGETHER: Final = 1 << 14
 _EACH: Final = len(GradientRow._fields)
 _COMPUTED, _CUT, _ENDED = map((at.GRADIENT.names or ()).index, ("computed", "cut", "ended"))
 
@@ -48,7 +51,7 @@ class ServedRun:
         """Carry it on to its end; its trace."""
         self._go_on = advance if self._interpreted else _machine_code()
         self._lay_out()
-        self._record = record
+        self._run.state["record"] = record
         self._gradients, self._spans = Rows(_EACH), Rows(len(Span._fields))
         self._steps: list[Ints] = []
         self._parts = 0  # of all spans
@@ -106,7 +109,10 @@ class ServedRun:
         made["open"] = table("open", len(made["links"]))
         state.most_sends = 4 * number + _SENDS
         made["sends"] = table("sends", network.width * (int(state.most_sends) + number + 2))
-        state.room = (known if known < _MOST_ROWS else _MOST_ROWS // 4) + 12 * number + 64
+        # Room for those that are called off, too.
+        state.room = min(known + known // 4, _MOST_ROWS) + 12 * number + 64
+        state.most_spans = _TOGETHER
+        made["spans"] = table("spans", _TOGETHER + _SPANS)
         for name, each in (("gradients", 1), ("ended", 1), ("steps", 2)):
             made[name] = table(name, int(state.room) * each)
         # The heap at first: all workers read when they are set up.
@@ -167,23 +173,23 @@ class ServedRun:
         s, run = self._run.state[0], self._run
         self._steps.append(run.steps[: 2 * s.made].reshape(-1, 2).copy())
         rows = run.gradients.view(np.int64).reshape(len(run.gradients), -1)
-        ended = rows[run.ended[: s.logged] % len(rows)]
+        for first in range(0, int(s.logged), _TOGETHER):
+            numbers = run.ended[first : min(first + _TOGETHER, s.logged)]
+            self._append(rows[numbers % len(rows)])
         if last:
             rest = rows[np.arange(s.freed, s.begun) % len(rows)]
             pending = (rest[:, _ENDED] == 0) & (rest[:, _COMPUTED] <= s.now)
-            ended = np.concatenate((ended, rest[pending]))
-        ended[ended[:, _COMPUTED] > ended[:, _CUT], _COMPUTED] = -1
-        self._gradients.append(ended[:, :_EACH])
+            self._append(rest[pending])
         s.logged = s.made = 0
-        if self._record:
-            room = _SPANS * int(s.begun - s.freed) + 2 * self._start.workers
-            self._run = run = run._replace(spans=table("spans", room))
-        s.writes, s.record = 1 + last, self._record
-        self._go_on(run)
-        if self._record:
-            spans = run.spans[: s.spans].view(np.int64).reshape(int(s.spans), -1)
-            self._spans.append(spans)
-            self._parts += 1
+        s.writes = 1 + last
+        while s.writes:
+            self._go_on(run)
+            self._spans.append(run.spans[: s.spans].view(np.int64).reshape(-1, len(Span._fields)))
+        self._parts += 1
+
+    def _append(self, rows: Ints) -> None:
+        rows[rows[:, _COMPUTED] > rows[:, _CUT], _COMPUTED] = -1
+        self._gradients.append(rows[:, :_EACH])
 
     def _traced(self, label: str) -> Trace:
         s, start = self._run.state[0], self._start

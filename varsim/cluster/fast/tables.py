@@ -39,8 +39,8 @@ STATE: Final = _record(
     "head_step head_left last_step woken line_at waiting served takes take_step left "
     "first_now latest settling slowest slowest_count "
     "started flows coming passed changed wake_at "
-    "last most_events most_sends most_flows most_steps most_examples batch_size workers fair meet "
-    "kind needed tokens bound keeps waits set_up mask width hops"
+    "last most_events most_sends most_spans most_flows most_steps most_examples batch_size "
+    "workers fair meet kind needed tokens bound keeps waits set_up mask width hops"
 )
 # `ready`: its own time; `row`: of its latest gradient; `awaited`: the order of the event that it
 # waits for, -1: of none; compute times drawn, used, and where they are; the step of its token;
