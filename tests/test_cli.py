@@ -181,24 +181,53 @@ class TestARunAgain:
         assert [name for name in before if after[name] != before[name]] == []
 
 
-class TestDemo:
-    def test_runs_the_bundled_scenario(
-        self, small: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(cli.runs, "bundled_quickstart", lambda: small)
-        result = run("demo")
-        assert result.exit_code == 0
-        assert result.stdout.splitlines()[-1] == "report: reports/small/report.html"
+class TestBundled:
+    @pytest.mark.parametrize("name", ["quickstart", "slow_worker"])
+    def test_a_bundled_scenario_is_found_by_its_name(self, name: str, run: Run) -> None:
+        assert run("check", name).stdout.startswith(f"{name} is valid")
 
-    def test_the_bundled_scenario_is_the_quickstart(self) -> None:
-        assert load_scenario(cli.runs.bundled_quickstart()).name == "quickstart"
+    def test_a_file_of_that_name_comes_first(self, small: Path, run: Run) -> None:
+        small.rename("quickstart")
+        assert run("check", "quickstart").stdout.startswith("small is valid")
 
-    def test_the_wheel_contains_it(self) -> None:
+    def test_the_nearest_is_offered(self, run: Run) -> None:
+        said = run("check", "slow_wrker")
+        assert said.exit_code == 2
+        assert "did you mean slow_worker" in said.stderr
+
+    def test_each_is_listed_with_its_question(self, run: Run) -> None:
+        said = run("list", "scenarios").stdout
+        for file in (Path(__file__).parent.parent / "scenarios").glob("*.yaml"):
+            assert f"\n{file.stem} " in f"\n{said}"
+
+    def test_they_are_in_the_wheel(self) -> None:
         root = Path(__file__).parent.parent
         project = tomllib.loads((root / "pyproject.toml").read_text())
         included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-        assert included["scenarios/quickstart.yaml"] == "varsim/data/quickstart.yaml"
-        assert (root / "scenarios/quickstart.yaml").exists()
+        assert included["scenarios"] == "varsim/data/scenarios"
+
+
+class TestNew:
+    def test_what_is_written_runs(self, small: Path, run: Run) -> None:
+        assert run("new", "my first.yaml").exit_code == 0
+        assert len(Path("my first.yaml").read_text().splitlines()) == 11
+        done = run("run", "my first.yaml", "--no-plots")
+        assert done.exit_code == 0
+        assert done.stdout.splitlines()[-1] == "report: reports/my_first/report.html"
+
+    def test_a_bundled_one_to_begin_with(self, small: Path, run: Run) -> None:
+        run("new", "mine.yaml", "--like", "overlap")
+        bundled = Path(__file__).parent.parent / "scenarios" / "overlap.yaml"
+        assert Path("mine.yaml").read_text() == bundled.read_text()
+
+    def test_nothing_is_overwritten(self, small: Path, run: Run) -> None:
+        before = small.read_bytes()
+        assert run("new", str(small)).exit_code == 2
+        assert small.read_bytes() == before
+
+    def test_an_unknown_name_is_refused(self, small: Path, run: Run) -> None:
+        assert run("new", "mine.yaml", "--like", "overlp").exit_code == 2
+        assert not Path("mine.yaml").exists()
 
 
 class TestEndings:

@@ -124,7 +124,7 @@ def test_an_ascii_pipe_is_no_reason_to_fail(small: Path) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(small: Path) -> None:
     done = shell("varsim list | head -n 1; echo ${PIPESTATUS[0]}", small.parent)
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["strategies", "0"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["scenarios", "0"]
     assert done.stderr == ""
     gone = shell("varsim run small.yaml | true; echo ${PIPESTATUS[0]}", small.parent)
     assert (gone.stdout, gone.stderr) == ("0\n", "")

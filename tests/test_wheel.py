@@ -43,7 +43,7 @@ def test_installed_in_an_empty_environment_every_command_runs(tmp_path: Path) ->
     with ZipFile(wheel) as content:
         names = content.namelist()
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"varsim"}
-    assert {"varsim/py.typed", "varsim/data/quickstart.yaml"} <= set(names)
+    assert {"varsim/py.typed", "varsim/data/scenarios/quickstart.yaml"} <= set(names)
 
     venv.create(tmp_path / "empty", with_pip=not has_uv)
     python, varsim = tmp_path / "empty/bin/python", tmp_path / "empty/bin/varsim"
@@ -61,10 +61,11 @@ def test_installed_in_an_empty_environment_every_command_runs(tmp_path: Path) ->
     assert told(varsim, "check", "small.yaml", cwd=tmp_path).startswith("small is valid")
     assert "report: " in told(varsim, "run", "small.yaml", cwd=tmp_path)
     assert "result sha256: " in told(varsim, "sweep", "sweep.yaml", "--out", "swept", cwd=tmp_path)
-    assert "report: " in told(varsim, "demo", "--out", "shown", cwd=tmp_path)
+    assert "report: " in told(varsim, "run", "quickstart", "--out", "shown", cwd=tmp_path)
     for page in ("shown/report.html", "swept/report.html"):
         assert (tmp_path / page).stat().st_size > 10_000
 
     if has_uv:
         uvx = [uv, "tool", "run", "--python", sys.executable, "--from", wheel, "varsim"]
         assert told(*uvx, "version", cwd=tmp_path).startswith("varsim ")
+        assert "Fastest: " in told(*uvx, "run", "quickstart", "--no-plots", cwd=tmp_path)

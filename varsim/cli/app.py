@@ -21,6 +21,7 @@ from varsim.cli.console import (
     Stopper,
     flush,
     plain,
+    refuse,
     write,
 )
 from varsim.cli.options import Imports
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 
 CATALOGUE: Final = (
+    "scenarios",
     "strategies",
     "distributions",
     "networks",
@@ -79,7 +81,6 @@ def options(
 
 COMMANDS: Final = (
     runs.run,
-    runs.demo,
     campaigns.sweep,
     campaigns.merge,
     campaigns.plan,
@@ -101,6 +102,30 @@ def schema(imports: Imports = []) -> None:  # noqa: B006
     from varsim.scenario.load import file_schema
 
     write(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command(cls=Command)
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(
+        "scenario.yaml"
+    ),
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Begin with a bundled scenario: varsim list scenarios."),
+    ] = None,
+) -> None:
+    """Write a scenario to begin with, ten lines with comments."""
+    from varsim.cli.catalogue import beginning
+
+    text = beginning(file, like)
+    try:
+        with file.open("x", encoding="utf-8", newline="\n") as opened:
+            opened.write(text)
+    except FileExistsError:
+        refuse(f"{file} is there and is not overwritten: give another name")
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror}")
+    write(f"written: {file}\nnext: varsim run {file}")
 
 
 @app.command(name="list", cls=Command)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 import typer
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from varsim.cli.console import ITEM, write, write_prose
+from varsim.cli.options import question
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.description.servers import PARTITIONERS
 from varsim.cluster.network.topologies import NETWORKS
@@ -21,6 +23,7 @@ from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.learning.optimizer import OPTIMIZERS
 from varsim.learning.problem import ALL_PROBLEMS
 from varsim.learning.staleness import STALENESS_POLICIES
+from varsim.scenario.bundled import bundled
 from varsim.scenario.fault import known
 from varsim.scenario.plan import OBJECTIVES, Objective
 from varsim.scenario.shape import Shape, kinds, members, shapes_of
@@ -149,7 +152,41 @@ def _needed(objective: Objective) -> str:
     return f" (needs {' and '.join(needed)})" if needed else ""
 
 
+def scenarios() -> dict[str, Entry]:
+    """Name of each bundled scenario -> what it asks."""
+    return {name: Entry(question(file)) for name, file in bundled().items()}
+
+
+# What `varsim new` writes.
+BEGINNING: Final = """\
+# Which way of keeping variables in sync is fastest when one of four workers is slow?
+name: {name}
+cluster:
+  workers: 4
+  compute: {kind: shifted_exponential, minimum: 90 ms, mean: 100 ms}  # of a batch
+  slow_workers: [{rank: 3, factor: 2}]
+  parameter_servers: 1
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+workload: {model: resnet50, batch_size: 32, problem: {kind: timing}}  # digits: on real data
+strategies: [{kind: on_write}, {kind: none}, {kind: sync_replicas, replicas_to_aggregate: 3}]
+stop: {global_steps: 200}
+"""
+
+
+def beginning(file: Path, like: str | None) -> str:
+    """The scenario that a new file begins with: ten lines, or a bundled one."""
+    if like is None:
+        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", file.stem).strip("_.-")
+        return BEGINNING.replace("{name}", name[:64] or "scenario", 1)
+    try:
+        known("bundled scenario", like, bundled())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return bundled()[like].read_text(encoding="utf-8")
+
+
 TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
+    "scenarios": scenarios,
     "strategies": strategies,
     "distributions": lambda: _of_all(ALL_DISTRIBUTIONS),
     "networks": lambda: _of_all(NETWORKS),

@@ -46,7 +46,12 @@ def import_all(given: list[str]) -> None:
 
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A scenario, in YAML; - is standard input.")
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A scenario, in YAML; - is standard input; or the name of a bundled one "
+        "(varsim list scenarios).",
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
 Imports = Annotated[
@@ -158,13 +163,9 @@ def question(file: Path, *, whole: bool = False, changed: Iterable[str] = ()) ->
     """
     if any(one.partition("=")[0].strip() not in ("seed", "replications") for one in changed):
         return ""
-    from varsim.scenario.loading import STDIN, read_text
+    from varsim.scenario.loading import read_text
 
-    if file == STDIN:
-        lines = read_text(file).splitlines()[:_MOST_LINES]
-    else:
-        with file.open(encoding="utf-8-sig") as source:
-            lines = [source.readline(1000) for _ in range(_MOST_LINES if whole else 1)]
+    lines = read_text(file).splitlines()[: _MOST_LINES if whole else 1]
     comment = takewhile(lambda line: line.lstrip().startswith("#"), lines)
     said = [line.strip().lstrip("#").removeprefix(" ") for line in comment]
     return "\n".join(said if whole else said[:1]).strip()

@@ -1,4 +1,4 @@
-"""The commands of one scenario: run, demo, check, explain; and by which engine runs are made."""
+"""The commands of one scenario: run, check, explain; and by which engine runs are made."""
 
 import gc
 import os
@@ -91,27 +91,6 @@ def _end(result: Any) -> None:
         raise result.deadlock
     if not all(judgement.met for judgement in getattr(result, "judgements", ())):
         raise typer.Exit(OUT_OF_BOUNDS)
-
-
-def demo(
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>."),
-    ] = None,
-    jobs: options.Jobs = "1",  # type: ignore[assignment]
-    quiet: options.Quiet = False,
-    format: options.Format = "table",
-    all_rows: options.All = False,
-) -> None:
-    """Simulate the bundled quickstart."""
-    run(bundled_quickstart(), out, jobs=jobs, quiet=quiet, format=format, all_rows=all_rows)
-
-
-def bundled_quickstart() -> Path:
-    """The quickstart scenario: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    installed = package / "data" / "quickstart.yaml"
-    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"
 
 
 def check(

@@ -8,6 +8,7 @@ _DISTRIBUTION: Final = "write distribution"
 _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "demo": "varsim run quickstart",
     "plot": "varsim run DIR/scenario.yaml makes a run again, with its plots; "
     "varsim sweep DIR/sweep.yaml --out DIR draws a sweep again, from the runs that are kept",
 }

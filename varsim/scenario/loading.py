@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from varsim.core.table import as_kind
+from varsim.scenario.bundled import bundled, located
 from varsim.scenario.change import changed
 from varsim.scenario.document import (
     LARGEST_TEXT,
@@ -194,7 +195,10 @@ def _by_kind(root: MappingNode, model: type[BaseModel]) -> MappingNode:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, or of standard input; ScenarioError where there is none to be had."""
+    """The text of a file, of standard input, or of the bundled scenario of this name.
+
+    ScenarioError where there is none to be had.
+    """
     source = Source(str(path))
 
     def refused(reason: str) -> ScenarioError:
@@ -204,13 +208,14 @@ def read_text(path: Path) -> str:
         if path == STDIN:
             content = _piped()
         else:
-            status = path.stat()
+            meant = located(path)
+            status = meant.stat()
             if stat.S_ISDIR(status.st_mode):
                 raise refused(f"this is a folder{_offers(path)}")
             if not stat.S_ISREG(status.st_mode):
                 raise refused("this is not an ordinary file; what is piped in is read from -")
-            with path.open("rb") as file:
-                content = file.read(LARGEST_TEXT + 1)
+            with meant.open("rb") as opened:
+                content = opened.read(LARGEST_TEXT + 1)
     except FileNotFoundError:
         raise refused(f"no such file{_similar(path)}") from None
     except (OSError, ValueError) as error:
@@ -255,9 +260,13 @@ def _similar(path: Path) -> str:
     except OSError:
         return ""
     stems = {name.removesuffix(suffix): name for name in names for suffix in _SUFFIXES}
-    meant = nearest(path.name, names)
-    meant = stems.get(path.name) or meant
-    return f"; did you mean {names[meant]}?" if meant else ""
+    near = nearest(path.name, names)
+    near = stems.get(path.name) or near
+    if near:
+        return f"; did you mean {names[near]}?"
+    own = bundled() if path.name == str(path) else {}
+    near = nearest(path.stem, own)
+    return f"; did you mean {near}, which comes with varsim?" if near else ""
 
 
 _SUFFIXES: Final = (".yaml", ".yml")
