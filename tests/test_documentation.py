@@ -116,10 +116,11 @@ def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
     command = group.commands[name]
     context = command.make_context(name, list(rest))
     if name in {"run", "check", "explain"}:
-        assert context.params["file"].is_relative_to("scenarios")
-        assert (ROOT / context.params["file"]).exists()
-        sets = context.params["sets"]
-        scenario = load_scenario(ROOT / context.params["file"], tuple(sets))
+        file, sets = context.params["file"], context.params["sets"]
+        if file.suffix:
+            assert file.is_relative_to("scenarios")
+            assert (ROOT / file).exists()
+        scenario = load_scenario(ROOT / file if file.suffix else file, tuple(sets))
         if isinstance(scenario, VariablesScenario):
             assert set(context.params.get("mode", [])) <= set(scenario.labels)
             return
