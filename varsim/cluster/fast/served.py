@@ -110,7 +110,7 @@ class ServedRun:
         state.most_sends = 4 * number + _SENDS
         made["sends"] = table("sends", network.width * (int(state.most_sends) + number + 2))
         # Room for those that are called off, too.
-        state.room = min(known + known // 4, _MOST_ROWS) + 12 * number + 64
+        state.room = min(2 * known, _MOST_ROWS) + 12 * number + 64
         state.most_spans = _TOGETHER
         made["spans"] = table("spans", _TOGETHER + _SPANS)
         for name, each in (("gradients", 1), ("ended", 1), ("steps", 2)):
