@@ -8,9 +8,9 @@ import pytest
 from tests.seams import Run, Trace
 from varsim import Scenario
 from varsim.cluster.fast import ENGINE as ENGINE
-from varsim.cluster.fast.rules import NotCoveredError as NotCoveredError
+from varsim.cluster.fast.start import NotCoveredError as NotCoveredError
 from varsim.cluster.network.fair import FairShare
-from varsim.study.simulation import fast_run, picks_fast, reason_against
+from varsim.study.simulation import engine_of, fast_run
 from varsim.study.why.levers import times_only as times_only
 
 # Rooms that only long runs fill: what is too little here is made larger, or written away.
@@ -19,21 +19,21 @@ ROOMS = {
     "served._SENDS": 0,
     "served._TOGETHER": 1,
     "draws._MANY": 0,
-    "arrays._MANY": 50,
+    "local._MANY": 50,
     "arrays.TOGETHER": 100,
 }
 
 
 def reason(scenario: Scenario) -> str:
     """Why the first strategy of a scenario cannot be made without SimPy; "" if it can."""
-    return reason_against(scenario, scenario.strategies[0])
+    return engine_of(scenario, scenario.strategies[0]).against
 
 
 def is_picked(scenario: Scenario) -> bool:
     """Whether the first strategy's runs are made without SimPy, if nobody asks for that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ENGINE, "auto")
-        return picks_fast(scenario, scenario.strategies[0])
+        return engine_of(scenario, scenario.strategies[0]).fast
 
 
 def in_arrays(run: Run, interpreted: bool = True) -> Trace:

@@ -308,7 +308,7 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
     `among`: gradients of all runs that one process makes, if it makes several.
     """
     from varsim.cluster.fast.choice import can_compile
-    from varsim.study.simulation import is_worth_it, reason_against
+    from varsim.study.simulation import engine_of
 
     if engine == "fast" and not can_compile():
         refuse("--engine fast needs numba: pip install 'varsim[fast]'")
@@ -320,10 +320,9 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
     for scenario in scenarios:
         for strategy in scenario.strategies:
             label = strategy.label
-            reason = reason_against(scenario, strategy)
-            against[label] = against.get(label) or reason
-            worth = not reason and is_worth_it(scenario, strategy, among)
-            picked[label] = picked.get(label, True) and worth
+            choice = engine_of(scenario, strategy, among)
+            against[label] = against.get(label) or choice.against
+            picked[label] = picked.get(label, True) and choice.fast
     slow = {label: reason for label, reason in against.items() if reason}
     if engine == "fast" and slow:
         label, reason = next(iter(slow.items()))

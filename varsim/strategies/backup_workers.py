@@ -8,8 +8,8 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.failures.deaths import Cutoff, StepOverError
-from varsim.cluster.fast.rules import Gate
 from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.rules import Gate
 from varsim.cluster.servers.buffer import FirstGradients
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job

@@ -16,7 +16,6 @@ from varsim.cluster.description.servers import (
     OF_REDUCTIONS,
     OF_SERVERS,
 )
-from varsim.cluster.fast.rules import AnyRules
 from varsim.cluster.record.memory import (
     Copies,
     Holds,
@@ -26,6 +25,7 @@ from varsim.cluster.record.memory import (
     server_memory,
     worker_memory,
 )
+from varsim.cluster.rules import Rules
 from varsim.cluster.workers.job import Job
 from varsim.core.inert import visible
 from varsim.core.schema import Grown
@@ -329,7 +329,7 @@ class Strategy(Grown, ABC):
         fields = type(self).model_fields.items()
         return all(key in known or getattr(self, key) == field.default for key, field in fields)
 
-    def rules(self, cluster: Cluster) -> AnyRules | None:
+    def rules(self, cluster: Cluster) -> Rules | None:
         """Who waits for whom, for the engine for times alone; None where that does not cover it."""
         return None
 

@@ -10,9 +10,9 @@ from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.collective import Broadcast, Collective
 from varsim.cluster.copies.replicas import LocalReplicas
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import Reading
 from varsim.cluster.primitives import Barrier
 from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.rules import Reading
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.distribute.attributes import Aggregation

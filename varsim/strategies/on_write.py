@@ -12,7 +12,6 @@ from varsim.cluster.copies.replicas import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.device import DropCompute
 from varsim.cluster.description.recovery import RandomFailures, Recovery
-from varsim.cluster.fast.rules import Reducing
 from varsim.cluster.record.memory import Memory, replica_memory
 from varsim.cluster.workers import buckets
 from varsim.cluster.workers.allreduce import AllReduce
@@ -20,6 +19,7 @@ from varsim.cluster.workers.buckets import (
     Bucketing,
     Layout,
     Overlap,
+    Reducing,
     Rule,
     ShardGroup,
     Sharding,

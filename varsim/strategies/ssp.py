@@ -7,8 +7,8 @@ from pydantic import NonNegativeInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import Gate
 from varsim.cluster.primitives import Arrivals, BoundedClocks
+from varsim.cluster.rules import Gate
 from varsim.cluster.servers.buffer import ParameterCache
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job

@@ -8,9 +8,9 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import Gate
 from varsim.cluster.primitives import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.record.memory import Copies, Holds
+from varsim.cluster.rules import Gate
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import named

@@ -25,6 +25,7 @@ from varsim.study.result import simulate
 from varsim.study.shown import Shown
 
 if TYPE_CHECKING:
+    from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
     from varsim.distribute.program_run import Mode
     from varsim.study.case import Case
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from varsim.study.grid import Table
     from varsim.study.result import Result
     from varsim.study.runs import Runs, Watcher
-    from varsim.study.simulation import Engine
     from varsim.study.steps import Story
     from varsim.study.store import Store
     from varsim.study.tune import Rates

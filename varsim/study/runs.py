@@ -14,7 +14,7 @@ from varsim.study.beginning import gradients
 from varsim.study.case import Case, Finished, Task, packed, run_tasks
 from varsim.study.metrics import throughput
 from varsim.study.pool import Pool, cores
-from varsim.study.simulation import machine_code_saves
+from varsim.study.simulation import engine_of
 from varsim.study.store import Store
 from varsim.study.verdict import interval
 from varsim.version import ENGINE_VERSION
@@ -168,7 +168,7 @@ def among(runs: Sequence[Case], jobs: int) -> float:
 
     Each counts as many times as it takes SimPy longer than the simplest one.
     """
-    return _gradients(runs, lambda one: machine_code_saves(one, one.strategies[0])) / max(1, jobs)
+    return _gradients(runs, lambda one: engine_of(one, one.strategies[0]).gain) / max(1, jobs)
 
 
 def _gradients(runs: Sequence[Case], weighs: Callable[[Scenario], float] = bool) -> float:

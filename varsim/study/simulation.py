@@ -1,25 +1,26 @@
 """One run of a strategy, by the engine that is for it; and many, in several processes."""
 
-import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.failures.deaths import Deaths, TooCalmError
 from varsim.cluster.failures.interruptions import Interruptions
-from varsim.cluster.fast import ENGINE
-from varsim.cluster.fast.arrays import LocalRun, MirroredRun
-from varsim.cluster.fast.choice import can_compile, uncovered, weight, worth_compiling
-from varsim.cluster.fast.rules import Gate, NotCoveredError, Reading, Start, expected
+from varsim.cluster.fast.arrays import MirroredRun
+from varsim.cluster.fast.choice import Choice, choice_for
+from varsim.cluster.fast.local import LocalRun
 from varsim.cluster.fast.served import ServedRun
+from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.rows import handed_over_in
 from varsim.cluster.record.trace import Trace
+from varsim.cluster.rules import Gate, Reading
+from varsim.cluster.workers.buckets import Reducing
 from varsim.cluster.workers.job import Job
 from varsim.core.blas import one_blas_thread
 from varsim.scenario.extensions import packed, unpacked
@@ -66,12 +67,12 @@ def run_one(
     """One run, from start to stop rule; `lazy` and `record` as in Job.
 
     `events`: it ends once so many have been put on the heap of SimPy, which makes it then, and
-    nothing is made of what it showed. `among`: see `picks_fast`.
+    nothing is made of what it showed. `among`: see `engine_of`.
     """
     trace = None
     if lazy and events is None and run.strategy is not None:
         strategy = run.scenario.strategies[run.strategy]
-        trace = fast_trace(run.scenario, strategy, run.replication, record, among)
+        trace = _fast_trace(run, strategy, record, among)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
     return (
@@ -164,102 +165,39 @@ def _unpacked(folder: str, content: bytes) -> bytes:
         return bytes(cloudpickle.dumps(found))
 
 
-Engine: TypeAlias = Literal["auto", "simpy", "fast"]
-
-
-def chosen() -> Engine:
-    """The engine that is asked for."""
-    said = os.environ.get(ENGINE, "auto")
-    if said not in get_args(Engine):
-        raise ValueError(f"{ENGINE} is auto, simpy or fast, not {said!r}")
-    return cast(Engine, said)
-
-
-def reason_against(scenario: Scenario, strategy: Strategy) -> str:
-    """Why the runs of a strategy are not for the engine for times alone; empty if they are."""
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
+def engine_of(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> Choice:
+    """Which engine makes the runs of a strategy; `among` as in `choice_for`."""
     if scenario.events:
-        return "something happens to workers (events)"
+        return Choice(against="something happens to workers (events)")
     if in_run(scenario.failures):
-        return "something happens to workers (failures)"
-    if rules is None:
-        return "the rules of this strategy are not among its own"
-    workload, stop = scenario.workload_of(strategy), scenario.stop_of(strategy)
-    return uncovered(cluster, workload, stop, rules, strategy.workers(cluster))
+        return Choice(against="something happens to workers (failures)")
+    start = _start(scenario, strategy, 0)
+    return choice_for(start, strategy.rules(start.cluster), among)
 
 
-def machine_code_saves(scenario: Scenario, strategy: Strategy) -> float:
-    """What a gradient costs SimPy that machine code can make (`weight`); 0 if it cannot."""
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    if rules is None or reason_against(scenario, strategy):
-        return 0.0
-    return weight(cluster, rules)
-
-
-def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
-    """Whether the engine for times alone makes the runs of a strategy, as far as it can.
-
-    Left to itself in arrays always, else where machine code is worth its start; without numba no
-    machine code is made. `among`: gradients of all runs that one process makes, if it makes many,
-    each times its `weight`.
-    """
-    return not reason_against(scenario, strategy) and is_worth_it(scenario, strategy, among)
-
-
-def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
-    """The same of a strategy, if its runs are for that engine."""
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    if chosen() == "simpy" or rules is None:
-        return False
-    if not isinstance(rules, Gate):
-        return True
-    if not can_compile():
-        return False
-    if chosen() == "fast":
-        return True
-    gradients = expected(_start(scenario, strategy, 0), rules)
-    gain = weight(cluster, rules)
-    return gain > 0 and max(gradients * gain, among) >= worth_compiling()
-
-
-def fast_trace(
-    scenario: Scenario,
-    strategy: Strategy,
-    replication: int,
-    record: bool,
-    among: float,
-) -> Trace | None:
-    """The trace of a run by the engine for times alone; None if it is one for SimPy.
-
-    `among`: see `picks_fast`.
-    """
-    if not picks_fast(scenario, strategy, among):
+def _fast_trace(run: Run, strategy: Strategy, record: bool, among: float) -> Trace | None:
+    """The trace of a run by the engine for times alone; None if it is one for SimPy."""
+    if not engine_of(run.scenario, strategy, among).fast:
         return None
     try:
-        made = fast_run(scenario, strategy, replication)
+        made = fast_run(run.scenario, strategy, run.replication)
         return made.trace(strategy.label, record=record)
     except NotCoveredError:
         return None
 
 
 def fast_run(
-    scenario: Scenario,
-    strategy: Strategy,
-    replication: int,
-    *,
-    interpreted: bool = False,
+    scenario: Scenario, strategy: Strategy, replication: int, *, interpreted: bool = False
 ) -> ServedRun | MirroredRun | LocalRun:
     """A run by the engine for times alone; see ServedRun."""
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    assert rules is not None
     start = _start(scenario, strategy, replication)
+    rules = strategy.rules(start.cluster)
     if isinstance(rules, Gate):
         return ServedRun(start, rules, interpreted=interpreted)
-    return LocalRun(start, rules) if isinstance(rules, Reading) else MirroredRun(start, rules)
+    if isinstance(rules, Reading):
+        return LocalRun(start, rules)
+    assert isinstance(rules, Reducing)
+    return MirroredRun(start, rules)
 
 
 def _start(scenario: Scenario, strategy: Strategy, replication: int) -> Start:

@@ -1,13 +1,17 @@
 """When a run is one for the engine for times alone, and when that is worth compiling."""
 
+import os
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from varsim.cluster.description.cluster import Cluster, Stop
+from varsim.cluster.fast import ENGINE
 from varsim.cluster.fast.compiled import is_made
 from varsim.cluster.fast.reductions import foretold
-from varsim.cluster.fast.rules import AnyRules, Gate, Reading, Reducing
-from varsim.learning.workload import Workload
+from varsim.cluster.fast.start import Start
+from varsim.cluster.rules import Gate, Reading, Rules
+from varsim.cluster.workers.buckets import Reducing
+
+Engine: TypeAlias = Literal["auto", "simpy", "fast"]
 
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it.
 _TO_LOAD: Final = 200_000
@@ -18,16 +22,59 @@ _FAIR: Final = 4.0
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
 
 
-def uncovered(
-    cluster: Cluster, workload: Workload, stop: Stop, rules: AnyRules, workers: int
-) -> str:
+class Choice(NamedTuple):
+    """Whether runs are made by the engine for times alone, as far as it can.
+
+    `against`: why it cannot make them. `gain`: how long SimPy takes for a gradient that machine
+    code can make, beside one over first-come links, at least about; 0 of all others.
+    """
+
+    fast: bool = False
+    against: str = ""
+    gain: float = 0.0
+
+
+def choice_for(start: Start, rules: Rules | None, among: float = 0.0) -> Choice:
+    """Which engine makes a run: in arrays always, else where machine code is worth its start.
+
+    Without numba no machine code is made. `among`: gradients of all runs that one process makes, if
+    it makes many, each times its gain.
+    """
+    against = _against(start, rules)
+    if against or not isinstance(rules, Gate):
+        return Choice(not against and asked() != "simpy", against)
+    gain = _FAIR if start.cluster.network.sharing == "fair" else 1.0
+    if asked() == "simpy" or not can_compile():
+        return Choice(gain=gain)
+    number = start.gradients(rules.each) * gain
+    enough = max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE)
+    return Choice(enough or asked() == "fast", gain=gain)
+
+
+def asked() -> Engine:
+    """The engine that is asked for."""
+    said = os.environ.get(ENGINE, "auto")
+    if said not in get_args(Engine):
+        raise ValueError(f"{ENGINE} is auto, simpy or fast, not {said!r}")
+    return cast(Engine, said)
+
+
+def can_compile() -> bool:
+    """Whether what makes machine code is installed."""
+    return find_spec("numba") is not None
+
+
+def _against(start: Start, rules: Rules | None) -> str:
     """Why such a run is not one for this engine; empty if it is."""
+    cluster, workload = start.cluster, start.workload
+    if rules is None:
+        return "the rules of this strategy are not among its own"
     if not workload.problem.times_only:
         return "values are worked out"
-    if stop.loss is not None:
+    if start.stop.loss is not None:
         return "a loss ends the run"
-    if not isinstance(rules, Gate):
-        return _unforeseen(cluster, workload, rules, workers)
+    if isinstance(rules, Reading | Reducing):
+        return _unforeseen(start, rules)
     if len(workload.problem.variables()) > 1:
         return "servers add up the gradients of several variables"
     if any(slow.after or slow.until is not None for slow in cluster.slow_workers):
@@ -39,35 +86,13 @@ def uncovered(
     return ""
 
 
-def _unforeseen(
-    cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
-) -> str:
+def _unforeseen(start: Start, rules: Reading | Reducing) -> str:
     """Why the times of its all-reduces do not follow from the recurrence; empty if they do."""
-    network = cluster.network
+    network = start.cluster.network
     if isinstance(rules, Reducing) and rules.choice.has_agents:
         return "ranks send inside their groups and between them at once"
     if network.kind in _EACH_ITS_OWN and not network.slow_links:
         return ""
-    if isinstance(rules, Reading) and (workers == 1 or not rules.moves):
+    if isinstance(rules, Reading) and (start.workers == 1 or not rules.moves):
         return ""
-    return foretold(cluster, workload, workers, rules)
-
-
-def can_compile() -> bool:
-    """Whether what makes machine code is installed."""
-    return find_spec("numba") is not None
-
-
-def worth_compiling() -> int:
-    """For how many gradients of a run machine code is worth its start."""
-    return _TO_LOAD if is_made() else _TO_MAKE
-
-
-def weight(cluster: Cluster, rules: AnyRules) -> float:
-    """How long SimPy takes for a gradient beside one over first-come links, at least about.
-
-    0 where machine code is not needed: of all-reduces, which are made in arrays.
-    """
-    if not isinstance(rules, Gate):
-        return 0.0
-    return _FAIR if cluster.network.sharing == "fair" else 1.0
+    return foretold(start, rules)

@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import NotCoveredError, check_sums
+from varsim.cluster.fast.start import NotCoveredError, Start, check_sums, remembered
 from varsim.cluster.workers.worker import end_of, windows
 from varsim.core.distribution import BLOCK, Distribution, Floats
 from varsim.core.stream import keyed, stream, streams
-from varsim.learning.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
 _FOREVER: Final = 1 << 60  # draws
-_MOST_KEPT: Final = 2_000  # workers whose first draws are kept for other runs: 2 MB of them
+_MOST_REMEMBERED: Final = 2_000  # workers whose first draws other runs find: 2 MB of them
 _MANY: Final = 1 << 22  # draws of all workers
 _TOGETHER: Final = 1 << 13  # workers that draw together
 
@@ -30,30 +28,19 @@ class ComputeTimes:
     block, which is drawn again where that was too little.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        workers: int,
-        seed: int,
-        replication: int,
-        each: int = BLOCK,
-    ) -> None:
-        self._law = cluster.compute_distribution(workload)
-        self._seed, self._replication = seed, replication
-        self._factors = np.ones(workers)
-        self._slowest = 1.0
-        for rank in {entry.rank for entry in cluster.slow_workers if entry.rank < workers}:
-            slowness = windows(cluster.slow_workers, rank)
-            self._slowest = max(self._slowest, *(factor for _, factor in slowness))
-            if len(slowness) == 1:
-                self._factors[rank] = slowness[0][1]
+    def __init__(self, start: Start, each: int = BLOCK) -> None:
+        law = start.cluster.compute_distribution(start.workload)
+        self._draws = law, start.seed, start.replication
+        self._factors, self._slowest = np.ones(start.workers), 1.0
+        for rank, found in slowness(start).items():
+            self._slowest = max(self._slowest, *(factor for _, factor in found))
+            if len(found) == 1:
+                self._factors[rank] = found[0][1]
         self._blocks: dict[int, Iterator[Floats]] = {}
-        self._independent = type(self._law).blocks is Distribution.blocks
-        self._is_constant = self._independent and not self._law.varies
-        self._is_kept = workers <= _MOST_KEPT and _has_a_hash(self._law)
+        self._independent = _is_independent(law)
+        self._is_constant = self._independent and not law.varies
         self._kept = BLOCK
-        if self._independent and workers * BLOCK > _MANY:
+        if self._independent and start.workers * BLOCK > _MANY:
             self._kept = min(BLOCK, 8 << (each // 8).bit_length())
 
     def first(self) -> tuple[Ints, int]:
@@ -61,7 +48,7 @@ class ComputeTimes:
 
         There is room for as many again: those that come next, or came before.
         """
-        first = self._draws(range(len(self._factors)), 0)
+        first = self._drawn(range(len(self._factors)), 0)
         if self._is_constant:
             return first[:, :1], _FOREVER
         return np.concatenate((first, np.zeros_like(first)), axis=1), self._kept
@@ -74,102 +61,93 @@ class ComputeTimes:
         short = draws - drawn < self._kept // 8
         for first in np.unique(draws[short]).tolist():
             ranks = np.flatnonzero(short & (draws == first))
-            yield ranks, first, self._draws(ranks.tolist(), first)
+            yield ranks, first, self._drawn(ranks.tolist(), first)
 
-    def of_all(self, block: int) -> Ints:
-        """Each worker's times of a block, (workers, BLOCK); blocks come in order."""
-        return self._block(range(len(self._factors)), block)
-
-    def _draws(self, ranks: Sequence[int], first: int) -> Ints:
-        """So many times of these workers as are kept, from that draw on (ranks, kept)."""
-        block, begin = divmod(first, BLOCK)
-        found = np.empty((len(ranks), self._kept), dtype=np.int64)
-        for place in range(0, len(ranks), _TOGETHER):
-            some = ranks[place : place + _TOGETHER]
-            drawn = self._block(some, block)
-            found[place : place + _TOGETHER] = drawn[:, begin : begin + self._kept]
-        return found
-
-    def _block(self, ranks: Sequence[int], block: int) -> Ints:
+    def block(self, number: int, ranks: Sequence[int]) -> Ints:
         """The times of that block of these workers (ranks, BLOCK); of each in order."""
-        draws = self._law, self._seed, self._replication
+        law, seed, replication = self._draws
         if self._is_constant:
-            seconds = np.full((len(ranks), BLOCK), self._law.draw(stream(0, 0, "compute")))
-        elif block == 0 and self._is_kept and len(ranks) == len(self._factors):
-            seconds = first_blocks(*draws, len(ranks))
+            seconds = np.full((len(ranks), BLOCK), law.draw(stream(0, 0, "compute")))
+        elif number == 0 and _MOST_REMEMBERED >= len(ranks) == len(self._factors):
+            seconds = remembered(first_blocks, *self._draws, len(ranks))
         elif self._independent:
-            seconds = _independent_blocks(*draws, ranks, block)
+            seconds = _independent_blocks(*self._draws, ranks, number)
         else:
-            seconds = np.stack([next(self._blocks_of(rank, block)) for rank in ranks])
+            for rank in ranks:
+                if rank not in self._blocks:
+                    blocks = law.together(rank, keyed(seed, replication))
+                    self._blocks[rank] = islice(blocks, number, None)
+            seconds = np.stack([next(self._blocks[rank]) for rank in ranks])
         times = np.rint(seconds * (self._factors[list(ranks)] * 1e9)[:, np.newaxis])
         check_sums(times.max() * self._slowest)
         return times.astype(np.int64)
 
-    def _blocks_of(self, rank: int, block: int) -> Iterator[Floats]:
-        """The blocks of a worker from that one on; later those after what was taken of them."""
-        if rank not in self._blocks:
-            blocks = _blocks(self._law, self._seed, self._replication, rank)
-            self._blocks[rank] = islice(blocks, block, None)
-        return self._blocks[rank]
+    def _drawn(self, ranks: Sequence[int], first: int) -> Ints:
+        """So many times of these workers as are kept, from that draw on (ranks, kept)."""
+        number, begin = divmod(first, BLOCK)
+        found = np.empty((len(ranks), self._kept), dtype=np.int64)
+        for place in range(0, len(ranks), _TOGETHER):
+            drawn = self.block(number, ranks[place : place + _TOGETHER])
+            found[place : place + _TOGETHER] = drawn[:, begin : begin + self._kept]
+        return found
 
 
 class Workers:
     """Workers of a run: `number` of them, that begin at `down` (ns).
 
-    `updates`: ns that each one's copy takes to be updated.
+    `updates`: ns that each one's copy takes to be updated at its normal pace, if it takes any.
     """
 
-    def __init__(
-        self, cluster: Cluster, workload: Workload, number: int, seed: int, replication: int
-    ) -> None:
-        self.number = number
-        self.updates = update_times(cluster, number)
+    def __init__(self, start: Start) -> None:
+        self.number, self.down = start.workers, start.cluster.set_up
+        self._windows = {rank: found for rank, found in slowness(start).items() if len(found) > 1}
+        seconds = np.full(self.number, start.cluster.optimizer_time or 0.0)
+        for rank, found in slowness(start).items():
+            seconds[rank] *= found[0][1] if len(found) == 1 else 1.0
+        self.updates: Times = np.rint(seconds * 1e9).astype(np.int64)
         self.update = bool(self.updates.any())
         if self.update and not self.updates.all():
             raise NotCoveredError("some workers update their copies in no time")
-        found = {rank: found for rank, found in _slowness(cluster, number) if len(found) > 1}
-        self._windows: dict[int, list[tuple[int, float]]] = found
-        self.down = cluster.set_up
-        self._times = ComputeTimes(cluster, workload, number, seed, replication)
-        self._block, self._drawn = -1, np.empty((0, number), dtype=np.int64)
+        self._times = ComputeTimes(start)
+        self._block, self._drawn = -1, np.empty((0, self.number), dtype=np.int64)
 
     def work(self, iteration: int) -> Times:
         """Compute times of all in an iteration (ns); iterations come in order."""
         block = iteration // BLOCK
         if block != self._block:
             self._block = block
-            self._drawn = np.ascontiguousarray(self._times.of_all(block).T)
+            drawn = self._times.block(block, range(self.number))
+            self._drawn = np.ascontiguousarray(drawn.T)
         times: Times = self._drawn[iteration % BLOCK]
         return times
 
-    def slow_down(self, ends: Times, starts: Times, work: Times) -> None:
-        """The ends of those that are slow at times."""
+    def ends(self, starts: Times, work: Times) -> Times:
+        """When so much work of each worker ends, also of those that are slow at times."""
+        ends: Times = starts + work
         for rank, found in self._windows.items():
             ends[rank] = end_of(found, int(starts[rank]), int(work[rank]))
+        return ends
 
 
-def update_times(cluster: Cluster, workers: int) -> Times:
-    """How long each worker's copy takes to be updated at its normal pace (ns)."""
-    factors = np.ones(workers)
-    for rank, found in _slowness(cluster, workers):
-        if len(found) == 1:
-            factors[rank] = found[0][1]
-    seconds = cluster.optimizer_time or 0.0
-    return np.array([round(seconds * factor * 1e9) for factor in factors.tolist()], dtype=np.int64)
-
-
-def _slowness(cluster: Cluster, workers: int) -> list[tuple[int, list[tuple[int, float]]]]:
-    """The windows of all workers that are slow."""
-    ranks = dict.fromkeys(entry.rank for entry in cluster.slow_workers if entry.rank < workers)
-    return [(rank, windows(cluster.slow_workers, rank)) for rank in ranks]
+def slowness(start: Start) -> dict[int, list[tuple[int, float]]]:
+    """The windows of all workers that are slow, by rank."""
+    slow = start.cluster.slow_workers
+    ranks = dict.fromkeys(entry.rank for entry in slow if entry.rank < start.workers)
+    return {rank: windows(slow, rank) for rank in ranks}
 
 
 @lru_cache(maxsize=32)
 def first_blocks(law: Distribution, seed: int, replication: int, workers: int) -> Floats:
     """The first block of so many workers (seconds): runs of one sweep begin with the same draws."""
-    if type(law).blocks is Distribution.blocks:
+    if _is_independent(law):
         return _independent_blocks(law, seed, replication, range(workers), 0)
-    return np.stack([next(_blocks(law, seed, replication, rank)) for rank in range(workers)])
+    key = keyed(seed, replication)
+    return np.stack([next(iter(law.together(rank, key))) for rank in range(workers)])
+
+
+def _is_independent(law: Distribution) -> bool:
+    """Whether each block of a worker's draws stands by itself."""
+    return type(law).blocks is Distribution.blocks
 
 
 def _independent_blocks(
@@ -177,15 +155,3 @@ def _independent_blocks(
 ) -> Floats:
     made = streams(seed, replication, "compute", ranks, block)
     return np.array([law.draw(generator) for generator in made])
-
-
-def _blocks(law: Distribution, seed: int, replication: int, rank: int) -> Iterator[Floats]:
-    return law.together(rank, keyed(seed, replication))
-
-
-def _has_a_hash(law: Distribution) -> bool:
-    try:
-        hash(law)
-    except TypeError:  # one of somebody else's
-        return False
-    return True

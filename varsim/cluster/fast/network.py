@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.rules import check_sums
+from varsim.cluster.fast.start import check_sums
 from varsim.cluster.fast.tables import Run, table
 from varsim.cluster.network.batch import MessageBatch
 from varsim.cluster.network.link import Link

@@ -12,15 +12,14 @@ from varsim.cluster.collectives.collective import Vector, links_between, needs_m
 from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.fast.rules import Reading, Reducing
+from varsim.cluster.fast.start import Start, remembered
 from varsim.cluster.network.network import Network, network
 from varsim.cluster.network.topology import Topology
 from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.rules import Reading
 from varsim.cluster.workers.allreduce import vectors_of
-from varsim.cluster.workers.buckets import ready_buckets
+from varsim.cluster.workers.buckets import Reducing, ready_buckets
 from varsim.cluster.workers.worker import Slowed, shares_of_compute
-from varsim.learning.workload import Workload
 
 
 class Reductions:
@@ -28,43 +27,39 @@ class Reductions:
 
     `ready`: shares of the backward pass after which each is, where it is reduced meanwhile.
     `number`: of vectors; `overheads` (ns) of each; `shares` of a gradient's computation after which
-    each is ready, where it is reduced meanwhile. `idle`: a worker alone, which sends nothing.
+    each is ready, where it is reduced meanwhile.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        workload: Workload,
-        workers: int,
-        vectors: Sequence[Vector],
-        ready: Sequence[float] = (),
+        self, start: Start, vectors: Sequence[Vector], ready: Sequence[float] = ()
     ) -> None:
-        self.network = network(Clock(), cluster.network)
-        paths = _paths(self.network, workers, vectors[0])
-        rounds = [planned(cluster, workload, vector, paths) for vector in vectors]
-        self.plans = [one.plan for one in rounds]
-        self.number = len(rounds)
+        cluster = start.cluster
+        self._network = network(Clock(), cluster.network)
+        paths = _paths(self._network, start.workers, vectors[0])
+        rounds = [planned(cluster, start.workload, vector, paths) for vector in vectors]
+        self._plans, self.number = [one.plan for one in rounds], len(rounds)
         self.overheads = [one.overhead for one in rounds]
         self.shares = shares_of_compute(cluster, ready)
-        self.pace = cluster.overlap_pace if ready else None
-        self.idle = self.plans[0].idle
-        needs_messages(cluster.network, self.plans[0])  # makes all links, used or not
+        self._share = cluster.overlap_pace if ready else None
+        needs_messages(cluster.network, self._plans[0])  # makes all links, used or not
         self._pace = Slowed(0, 1.0)  # of the latest
-        self._recurrence = Recurrence(self.plans[0])
+        self._recurrence = Recurrence(self._plans[0])
 
     def ends(self, bucket: int, entries: Times, now: int, computed: int) -> Times:
         """When each rank is done with a bucket (ns), given when each entered, the last one now.
 
-        `computed`: when all will have computed (ns); asked for where there is a `pace`.
+        `computed`: when all will have computed (ns); until then links may be slower.
         """
-        if self.idle:
+        if self._plans[0].idle:  # a worker alone
             return entries
-        self._recurrence.turn_to(self.plans[bucket])
-        if self.pace is None:
+        self._recurrence.turn_to(self._plans[bucket])
+        share = self._share
+        if share is None:
             return self._recurrence.times(entries)
-        self._pace = Slowed(computed, self.pace)
-        work = self._recurrence.times(_work_at(self._pace, entries))
-        slow = np.rint(computed - (computed - work) / self.pace).astype(np.int64)
+        self._pace = Slowed(computed, share)
+        slow = np.rint(computed - (computed - entries) * share).astype(np.int64)
+        work = self._recurrence.times(np.where(entries >= computed, entries, slow))
+        slow = np.rint(computed - (computed - work) / share).astype(np.int64)
         return np.maximum(now, np.where(work >= computed, work, slow))
 
     def carried(
@@ -75,36 +70,36 @@ class Reductions:
         `bucket`, `entries`: of the one that not all have entered.
         """
         latest = coming = end
-        if self.pace is not None:
-            now = Slowed(computed, self.pace)
+        if self._share is not None:
+            now = Slowed(computed, self._share)
             latest = round(self._pace.work_at(end))
             entries = [None if one is None else round(now.work_at(one)) for one in entries]
             coming = round(now.work_at(end))
-        self._recurrence.count(latest, self.plans[bucket], entries, END_OF_TIME, coming)
-        return carried(self.network, end)
+        self._recurrence.count(latest, self._plans[bucket], entries, END_OF_TIME, coming)
+        return carried(self._network, end)
 
 
-def of_gradients(
-    cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
-) -> Reductions:
+def of_gradients(start: Start, reducing: Reducing) -> Reductions:
     """All-reduces of gradients."""
+    cluster, workload = start.cluster, start.workload
     buckets = ready_buckets(workload, reducing.bucketing)
-    vectors = vectors_of(reducing.choice, cluster, workers, workload, buckets)
-    ready = [bucket.ready for bucket in buckets] if reducing.overlap else []
-    return Reductions(cluster, workload, workers, vectors, ready)
+    vectors = vectors_of(reducing.choice, cluster, start.workers, workload, buckets)
+    return Reductions(
+        start, vectors, [bucket.ready for bucket in buckets] if reducing.overlap else []
+    )
 
 
-def foretold(cluster: Cluster, workload: Workload, workers: int, rules: Reducing | Reading) -> str:
+def of_copies(start: Start) -> Reductions:
+    """All-reduces of copies of the model."""
+    return Reductions(start, [Vector(ring.all_reduce(start.workers), start.workload.size())])
+
+
+def foretold(start: Start, rules: Reducing | Reading) -> str:
     """Why no recurrence says when its all-reduces end; empty if one does."""
-    if isinstance(rules, Reading):
-        choice, size = Choice("ring"), workload.size()
-    else:
-        choice, size = rules.choice, ready_buckets(workload, rules.bucketing)[0].size
-    asked = (cluster.network, workers, choice, size)
-    try:
-        return _foretold(*asked)
-    except TypeError:  # somebody else's network, that has no hash
-        return _foretold.__wrapped__(*asked)
+    choice, size = Choice("ring"), start.workload.size()
+    if isinstance(rules, Reducing):
+        choice, size = rules.choice, ready_buckets(start.workload, rules.bucketing)[0].size
+    return remembered(_foretold, start.cluster.network, start.workers, choice, size)
 
 
 @lru_cache(maxsize=64)
@@ -116,16 +111,10 @@ def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> st
     return ""
 
 
-def of_copies(cluster: Cluster, workload: Workload, workers: int) -> Reductions:
-    """All-reduces of copies of the model."""
-    vector = Vector(ring.all_reduce(workers), workload.size())
-    return Reductions(cluster, workload, workers, [vector])
-
-
-def idle_network(cluster: Cluster, workers: int) -> Network:
+def idle_network(start: Start) -> Network:
     """A network on which no message is sent."""
-    idle = network(Clock(), cluster.network)
-    for rank in range(workers):
+    idle = network(Clock(), start.cluster.network)
+    for rank in range(start.workers):
         idle.routing.worker(rank)
     return idle
 
@@ -139,10 +128,3 @@ def carried(used: Network, end: int) -> tuple[list[LinkRow], float]:
 def _paths(used: Network, workers: int, vector: Vector) -> Paths:
     places = [used.routing.worker(rank) for rank in range(workers)]
     return links_between(used, places, side_by_side=vector.schedule.side_by_side)
-
-
-def _work_at(pace: Slowed, times: Times) -> Times:
-    """See Slowed."""
-    until, share = pace
-    slow = np.rint(until - (until - times) * share).astype(np.int64)
-    return np.where(times >= until, times, slow)

@@ -12,10 +12,11 @@ from varsim.cluster.fast.compiled import compiled, unmade
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
 from varsim.cluster.fast.network import Network, under_way
-from varsim.cluster.fast.rules import Gate, NotCoveredError, Start, expected, looks_at, trace_of
+from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.fast.tables import NEVER, Run, table
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
+from varsim.cluster.rules import KINDS, Gate
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -71,10 +72,10 @@ class ServedRun:
                 self._make_room()
 
     def _lay_out(self) -> None:
-        cluster, workload, stop, seed, replication, number = start = self._start
+        cluster, workload, stop, _, _, number = start = self._start
         gate, network = self._gate, self._network
-        known = expected(start, gate)
-        self._times = ComputeTimes(cluster, workload, number, seed, replication, known // number)
+        known = start.gradients(gate.each)
+        self._times = ComputeTimes(start, known // number)
         if gate.needed > _MOST_ROWS or number >= at.MOST_WORKERS:
             raise NotCoveredError("it has too many workers, or updates of too many gradients")
         made: dict[str, Any] = {name: table(name, 1) for name in Run._fields}
@@ -90,8 +91,8 @@ class ServedRun:
         state.meet = state.fair and network.meets and gate.kind not in ("cutoff", "race")
         state.batch_size, state.width = workload.batch_size, network.width
         state.most_steps, state.most_examples = stop.global_steps or NEVER, stop.examples or NEVER
-        state.last = END_OF_TIME if stop.time is None else min(round(stop.time * 1e9), END_OF_TIME)
-        state.kind, state.needed = at.GATES.index(gate.kind), gate.needed
+        state.last = start.last
+        state.kind, state.needed = KINDS.index(gate.kind), gate.needed
         state.tokens, state.head_left = gate.tokens, max(0, gate.first)
         state.bound, state.keeps = min(gate.bound, NEVER), gate.keeps
         state.slowest_count, state.wake_at, state.takes = number, NEVER, 1
@@ -197,13 +198,12 @@ class ServedRun:
         self._read(last=True)
         made = np.concatenate(self._steps)
         steps = made[:, 0].copy()
-        return trace_of(
-            start,
+        return start.trace(
             label,
             end,
             at.REASONS[int(s.stopped_by)],
             steps,
-            looks_at(start, steps, made[:, 1]),
+            start.looks(steps, made[:, 1]),
             self._network.carried(self._run, end),
             span_rows=self._spans if self._parts < 2 else self._spans.by(0, start.workers),
             gradient_rows=self._gradients,

@@ -4,9 +4,11 @@ What refers to a record is its number in its table. Gradients are numbered as th
 1 on, and kept in a ring: number `g` is at place `g % room`.
 """
 
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+
+from varsim.cluster.rules import KINDS
 
 Table: TypeAlias = Any  # of records, or of plain numbers
 Row: TypeAlias = Any  # one record
@@ -129,7 +131,4 @@ BY_TIME, BY_STEPS, BY_EXAMPLES = range(1, 4)
 REASONS: Final = ("", "time", "global_steps", "examples")
 READ, WRITE, MESH = range(3)  # two ways, each of which may be a hub, and what is none
 
-# Kinds of gates, see `rules`.
-Kind: TypeAlias = Literal["free", "tokens", "cutoff", "bound", "batch", "group", "race"]
-FREE, TOKENS, CUTOFF, BOUND, BATCHES, GROUPS, RACE = range(7)
-GATES: Final[tuple[Kind, ...]] = ("free", "tokens", "cutoff", "bound", "batch", "group", "race")
+FREE, TOKENS, CUTOFF, BOUND, BATCHES, GROUPS, RACE = range(len(KINDS))  # of gates, see Gate

@@ -1,6 +1,7 @@
 """Buckets and shards: which parts of a model travel together, and who holds them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -8,6 +9,7 @@ from pydantic import PositiveInt
 
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.rules import Rules
 from varsim.core.units import format_bytes
 from varsim.distribute.cross_device_ops import group_by_size
 from varsim.learning.workload import Workload
@@ -106,6 +108,20 @@ def ddp_groups(sizes: Sequence[int], limit: float, first: float) -> list[list[in
             groups.append([])
             held = 0
     return [group for group in groups if group]
+
+
+@dataclass(frozen=True)
+class Reducing(Rules):
+    """Gradients of so many micro-batches are added up, and all-reduced among all workers.
+
+    `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
+    pass, as they are ready.
+    """
+
+    choice: Choice
+    bucketing: Bucketing | None = None
+    micro_batches: int = 1
+    overlap: bool = False
 
 
 class ReadyBucket(NamedTuple):
