@@ -14,6 +14,7 @@ from warnings import warn
 from pydantic import BaseModel
 
 from varsim.core.units import to_text
+from varsim.scenario.change import in_python
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.fault import Source as Place
@@ -317,7 +318,11 @@ def _as_given() -> Iterator[None]:
         yield
     except ScenarioError as error:
         found = [
-            replace(one, source=replace(one.source, name=one.source.name.removeprefix("--set ")))
+            replace(
+                one,
+                source=replace(one.source, name=one.source.name.removeprefix("--set ")),
+                message=in_python(one.message, "{}"),
+            )
             for one in error.problems
         ]
         raise ScenarioError(found, error.left_out) from None

@@ -33,6 +33,7 @@ Kind: TypeAlias = Literal[
     "why",
     "story",
     "validation",
+    "calibration",
     "stragglers",
 ]
 RUN: Final[tuple[Kind, ...]] = ("training", "variables")

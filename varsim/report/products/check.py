@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from varsim.core.units import format_count, format_operations
-from varsim.report.notes import plain, plain_value
+from varsim.report.notes import plain, plain_rows
 from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
 from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table, Value
@@ -67,10 +67,7 @@ def _facts(about: dict[str, Any], told: Told) -> dict[str, Any]:
     return about | {
         "headline": [plain(note) for note in headline],
         "notes": [plain(note) for note in notes],
-        "rows": [
-            {"row": row, **{one.key: plain_value(one.cells[index]) for one in table.columns}}
-            for index, row in enumerate(table.rows)
-        ],
+        "rows": plain_rows(table),
     }
 
 
