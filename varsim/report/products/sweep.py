@@ -583,7 +583,7 @@ def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
     many = [row.replications for row in rows if row.replications > 1]
     if many:
         yield Note("interval-rows", {"low": min(many), "high": max(many)})
-        if len({row.point for row in rows}) > 1:
+        if len(table.sweep.points) > 1:
             yield Note("shared-draws")
 
 
