@@ -267,12 +267,16 @@ def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:
     text = _signed(text)
     if not text or room is None or len(text) <= room:
         return [text] * bool(text)
-    held = _TYPED.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
-    held = _QUANTITY.sub("\N{NO-BREAK SPACE}", held)
-    wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held)
+    wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held(text))
     fits = min(room, WIDEST)
     lines = wrap(wide, fits, subsequent_indent=hanging, break_on_hyphens=False)
     return [line.replace(_SECOND, "") for line in lines]
+
+
+def held(text: str) -> str:
+    """A text whose quantities, and what is to be typed, stay whole where its lines are torn."""
+    text = _TYPED.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    return _QUANTITY.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _signed(text: str) -> str:
