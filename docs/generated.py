@@ -17,7 +17,7 @@ from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import STRATEGIES
 from varsim.study.metrics import TABLE
-from varsim.study.tables import COLUMNS
+from varsim.study.tables import COLUMNS, OF_ACTS
 
 
 def keys_of(scenario: type[BaseModel]) -> Iterator[str]:
@@ -148,7 +148,7 @@ def metrics() -> Iterator[str]:
 
 def columns() -> Iterator[str]:
     """Every column of every table."""
-    for name, table in COLUMNS.items():
+    for name, table in (COLUMNS | OF_ACTS).items():
         rows = [(f"`{column}`", said) for column, said in table.items()]
         yield f"## `{name}`\n\n" + _table(("column", "what it means"), rows)
 

@@ -39,6 +39,7 @@ def is_picked(scenario: Scenario) -> bool:
 def in_arrays(run: Run, interpreted: bool = True) -> Trace:
     """The trace that it makes; NotCoveredError where only the run shows that it cannot."""
     assert run.strategy is not None
+    assert isinstance(run.scenario, Scenario)
     strategy = run.scenario.strategies[run.strategy]
     made = fast_run(run.scenario, strategy, run.replication, interpreted=interpreted)
     return made.trace(strategy.label)

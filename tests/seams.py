@@ -13,7 +13,6 @@ from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.failures.life import PaceError as PaceError
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.cluster.programs import ProgramTrace as ProgramTrace
-from varsim.cluster.programs import run_program
 from varsim.cluster.record.rows import Rows as Rows
 from varsim.cluster.record.trace import Attempt as Attempt
 from varsim.cluster.record.trace import EvaluationRow as EvaluationRow
@@ -40,11 +39,10 @@ from varsim.scenario.plan import question_of_text as question_of_text
 from varsim.scenario.sweep import sweep_of_text as sweep_of_text
 from varsim.scenario.variables import VariablesScenario as VariablesScenario
 from varsim.scenario.writing import dump_scenario as dump_scenario
+from varsim.scenario.writing import trace_sha256 as trace_sha256
 from varsim.strategies import STRATEGIES as STRATEGIES
 from varsim.study.grid import Grid as Grid
 from varsim.study.metrics import METRICS as METRICS
-from varsim.study.program import VariablesResult as VariablesResult
-from varsim.study.program import simulate_variables as simulate_variables
 from varsim.study.result import Result as Result
 from varsim.study.result import simulate as simulate
 from varsim.study.simulation import Run as Run
@@ -65,15 +63,7 @@ def run_of_program(
     replication: int = 0,
 ) -> ProgramTrace:
     """One run of a program on variables, as it is written."""
-    return run_program(
-        scenario.cluster,
-        scenario.program,
-        scenario.variables,
-        mode,
-        seed=scenario.seed,
-        replication=replication,
-        algorithm=scenario.cross_device_ops,
-    )
+    return scenario.run_of(scenario.all_modes.index(mode), replication, whole=True)
 
 
 def ready(run: Run) -> object:

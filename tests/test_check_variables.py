@@ -25,11 +25,9 @@ class TestTheBeginning:
         for mode, begun in zip(MODES, check(made), strict=True):
             done = trace(made, mode)
             assert (begun.mode, begun.steps, begun.beyond) == (mode, 4, False)
-            assert begun.measured == {
-                "time_per_step": (done.end - done.began) / 1e9 / 4,
-                "bytes_per_step": done.moved / 4,
-                "messages_per_step": done.messages / 4,
-            }
+            assert begun.measured["step_time_mean"] == (done.end - done.began) / 1e9 / 4
+            assert begun.measured["bytes_per_step"] == done.moved / 4
+            assert begun.measured["messages_per_step"] == done.messages / 4
 
     def test_of_a_long_one_is_some_steps(self) -> None:
         made = scenario((add(1.0),), (read(every=7),), steps=10_000)
@@ -65,13 +63,6 @@ def test_its_size_is_told_in_a_sentence() -> None:
         "variables": 1,
         "modes": 3,
     }
-
-
-def test_what_cheap_modes_leave_goes_to_the_others() -> None:
-    """A ring of 8 replicas takes 16 messages a write, 5 times what none and on_read take."""
-    made = scenario((add(1.0, times=70),), cluster={"workers": 8}, modes=("on_write", "none"))
-    assert [one.steps for one in check(made)] == [1, 1]
-    assert {one.mode for one in check(made)} == {"on_write", "none"}
 
 
 def test_values_that_a_ring_cuts_are_worked_out_once() -> None:

@@ -32,7 +32,6 @@ program:
   outside:
     - {kind: read, variable: correct}
     - {kind: save, every: 2}
-vary: {reads_per_write: [0, 1, 3, 8]}
 """
 RANDOM = TEXT.replace("workers: 3", "workers: 3\n  compute: {kind: exponential, mean: 1 ms}")
 RANDOM = RANDOM.replace("  replicas:", "  replicas:\n    - {kind: compute}")
@@ -65,24 +64,17 @@ class TestRun:
     def test_writes_all_files(self, count: Path, run: Run) -> None:
         assert run("run", count, "--rows").exit_code == 0
         report = count.parent / "reports" / "count"
-        drawn = {"step.png", "crossover.png"}
-        pictures = {name for name in KINDS["variables"].files if name.endswith((".png", ".svg"))}
-        assert set(contents(report)) == KINDS["variables"].files - pictures | drawn
+        assert set(contents(report)) == {
+            *("report.html", "summary.csv", "summary.json", "scenario.yaml", "links.csv"),
+            *("acts.csv", "sent.csv", "spans.csv", "steps.csv", "trace.json.gz"),
+            *("step_time.png", "time_split.png", "timeline.png"),
+        }
         assert load_scenario(report / "scenario.yaml") == load_scenario(count)
         text = (report / "scenario.yaml").read_text()
         assert text.startswith("# What does it cost to count?\nkind: variables\n")
         page = (report / "report.html").read_text()
         assert "What does it cost to count?" in page
-        assert page.count('<img src="data:image/png;base64,') == 1, "the step"
-
-    def test_without_a_variation_there_is_no_crossover(self, count: Path, run: Run) -> None:
-        result = run("run", count, "--set", "vary=null", "--out", "there")
-        assert result.exit_code == 0
-        assert "reads per write" not in result.stdout
-        written = set(contents(count.parent / "there"))
-        assert written == {
-            *("report.html", "summary.csv", "result.json", "scenario.yaml", "step.png"),
-        }
+        assert '"strategies":[{"name":"on_read"' in page, "the timeline"
 
     def test_seed_and_replications_are_shorthands(self, count: Path, run: Run) -> None:
         count.write_text(RANDOM)
@@ -121,10 +113,10 @@ class TestFormats:
     def test_json_is_the_whole_output(self, count: Path, run: Run) -> None:
         result = run("run", count, "--format", "json")
         facts = json.loads(result.stdout)
-        assert facts["modes"] == ["on_read", "on_write", "none"]
+        assert facts["strategies"] == ["on_read", "on_write", "none"]
         assert facts["seen"]["on_read"][0]["outside"] == {"shape": [], "first": [12], "mean": 12}
         assert result.stderr == "report: reports/count/report.html\n"
-        written = (count.parent / "reports" / "count" / "result.json").read_text()
+        written = (count.parent / "reports" / "count" / "summary.json").read_text()
         assert result.stdout == written
 
 
@@ -150,7 +142,7 @@ class TestARunAgain:
         report = count.parent / "reports" / "count"
         before = contents(report)
         drawn = [name for name in before if name.endswith((".png", ".svg", ".html"))]
-        assert len(drawn) == 3
+        assert len(drawn) == 4
         for name in drawn:
             (report / name).unlink()
         result = run("run", report / "scenario.yaml")
@@ -163,14 +155,18 @@ class TestARunAgain:
         run("run", count, "--out", "there")
         (count.parent / "small.yaml").write_text(small)
         run("run", "small.yaml", "--out", "there")
-        assert set(contents(count.parent / "there")) <= KINDS["training"].files
+        assert set(contents(count.parent / "there")) <= KINDS["run"].files - {
+            "acts.csv",
+            "sent.csv",
+            "step_time.png",
+        }
 
 
 class TestWork:
     def test_a_run_without_end_is_refused(self, count: Path, run: Run) -> None:
         count.write_text(TEXT.replace("[3, 1, 2]", "1").replace("[1, 2, 6]", "1"))
         sets = ("cluster.workers=1000", "variables.1.shape=[100000]", "program.steps=100")
-        chosen = [part for one in (*sets, "vary=null") for part in ("--set", one)]
+        chosen = [part for one in sets for part in ("--set", one)]
         result = run("run", count, *chosen)
         assert result.exit_code == 2
         (line,) = result.stderr.splitlines()
@@ -202,7 +198,7 @@ class TestOthers:
 def test_the_scenarios_of_this_kind_run(name: str, tmp_path: Path, run: Run) -> None:
     result = run("run", SCENARIOS / f"{name}.yaml", "--out", tmp_path / name)
     assert result.exit_code == 0, result.stderr
-    assert set(contents(tmp_path / name)) >= {"report.html", "result.json"}
+    assert set(contents(tmp_path / name)) >= {"report.html", "summary.json"}
 
 
 def test_a_check_imports_no_tables_and_no_plots(count: Path) -> None:

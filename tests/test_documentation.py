@@ -28,9 +28,8 @@ from varsim.scenario.load import file_schema
 from varsim.scenario.plan import MOST_CELLS, TRIALS, load_question, question_of_text
 from varsim.scenario.sweep import load_sweep
 from varsim.scenario.targets import EQUAL_WITHIN
-from varsim.scenario.variables import Vary
-from varsim.study.cheapest import FRESH
-from varsim.study.explore import PROPOSED as BATCH
+from varsim.study.search import FRESH
+from varsim.study.search import PROPOSED as BATCH
 from varsim.study.why.rerun import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,
@@ -367,7 +366,7 @@ class TestWatchingVariables:
         first = in_first_column(self.TEXT)
         own = set(VariablesScenario.model_fields) - general
         assert set(first) == own | set(REPLICA_ACTIONS) | set(CROSS_REPLICA_ACTIONS)
-        models = [VariableDescription, Program, Vary, NormalElements]
+        models = [VariableDescription, Program, NormalElements]
         models += [*REPLICA_ACTIONS.values(), *CROSS_REPLICA_ACTIONS.values()]
         keys = {key for model in models for key in model.model_fields} - {"kind", "variable"}
         assert keys <= self.words()

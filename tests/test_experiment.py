@@ -119,7 +119,7 @@ def test_every_result_has_a_frame_runs_a_ranking_and_plots(tmp_path: Path) -> No
     assert cheapest is not None
     assert set(plan.runs.query(f"cell == {cheapest.best}")["workers"]) == {1}
     assert list(plan.frame()["cell"]) == sorted({*plan.runs["cell"]})
-    modes = varsim.run(SCENARIOS / "read_or_write.yaml").ranking("time_per_step")
+    modes = varsim.run(SCENARIOS / "read_or_write.yaml").ranking("step_time_mean")
     assert modes.best in ("none", "on_read", "on_write")
     with pytest.raises(ValueError, match="no loss"):
         varsim.tune(SCENARIOS / "read_or_write.yaml")

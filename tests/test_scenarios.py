@@ -11,12 +11,11 @@ import pytest
 
 from tests.goldens import GOLDEN, check_columns, check_rows
 from tests.seams import (
+    ProgramTrace,
     Result,
-    VariablesResult,
     VariablesScenario,
     load_scenario,
     simulate,
-    simulate_variables,
 )
 from varsim import load
 
@@ -43,27 +42,25 @@ def summary_of(path: Path) -> list[list[str]]:
     return [[str(value) for value in row] for row in rows.itertuples(index=False)]
 
 
-def simulated(path: Path) -> VariablesResult:
+def simulated(path: Path) -> Result[VariablesScenario]:
     """The result of a scenario of variables."""
     scenario = load_scenario(path)
     assert isinstance(scenario, VariablesScenario)
-    return simulate_variables(scenario)
+    return simulate(scenario)
 
 
-def variables_summary_of(result: VariablesResult) -> list[list[str]]:
-    """Every metric of every mode, where modes change places, and what was seen at last."""
-    summary = result.summary[["mode", "metric", "reads_per_write", "mean"]]
+def variables_summary_of(result: Result[VariablesScenario]) -> list[list[str]]:
+    """Every metric of every mode, and what was seen at last."""
+    summary = result.summary[["strategy", "metric", "mean"]]
     rows = [[str(value) for value in row] for row in summary.itertuples(index=False)]
-    rows += [
-        [f"{one.first}, {one.second}", "crossover", str(one.reads_per_write.mean), ""]
-        for one in result.crossovers()
-    ]
-    for mode in result.modes:
-        for view in result.trace(mode).views:
+    for mode in result.strategies:
+        trace = result.trace(mode)
+        assert isinstance(trace, ProgramTrace)
+        for view in trace.views:
             for who, seen in enumerate([*view.replicas, view.outside]):
                 if seen is not None:
                     name = "outside" if who == len(view.replicas) else f"replica {who}"
-                    rows.append([mode, f"{view.variable} seen by {name}", str(seen.mean), ""])
+                    rows.append([mode, f"{view.variable} seen by {name}", str(seen.mean)])
     return rows
 
 
@@ -208,25 +205,31 @@ class TestVariables:
     """The scenarios of variables by hand; see the comments in them."""
 
     @staticmethod
-    def named(stem: str) -> VariablesResult:
+    def named(stem: str) -> Result[VariablesScenario]:
         (path,) = (path for path in SCENARIOS if path.stem == stem)
         return simulated(path)
+
+    @staticmethod
+    def view(result: Result[VariablesScenario], mode: str, variable: str) -> Any:
+        trace = result.trace(mode)
+        assert isinstance(trace, ProgramTrace)
+        return next(view for view in trace.views if view.variable == variable)
 
     def test_metric_sum(self) -> None:
         result = self.named("metric_sum")
         # 4 B to or from two workers on one link: 50 us + 2 x 32 ns. Reads in 3 steps, save and
         # restore in one.
-        assert result.values("on_read", "time_per_step") == [5 * 50_064 / 1e9 / 3]
+        assert result.values("on_read", "step_time_mean") == [5 * 50_064 / 1e9 / 3]
         # Three times 4 rounds of 50.032 us, and a restore.
-        assert result.values("on_write", "time_per_step") == [(12 * 50_032 + 50_064) / 1e9 / 3]
+        assert result.values("on_write", "step_time_mean") == [(12 * 50_032 + 50_064) / 1e9 / 3]
         # Three writes and reads of three workers on one link, then five messages alone.
-        assert result.values("none", "time_per_step") == [(6 * 50_096 + 5 * 50_032) / 1e9 / 3]
-        for mode in result.modes:
-            outside = result.view(mode, "correct").outside
+        assert result.values("none", "step_time_mean") == [(6 * 50_096 + 5 * 50_032) / 1e9 / 3]
+        for mode in result.strategies:
+            outside = self.view(result, mode, "correct").outside
             assert outside is not None
             assert outside.first == (18.0,)
         # 12 / 3 after two steps, and what each counted in the third.
-        assert [one.first for one in result.view("on_read", "correct").copies] == [
+        assert [one.first for one in self.view(result, "on_read", "correct").copies] == [
             (7.0,), (5.0,), (6.0,)
         ]  # fmt: skip
 
@@ -239,25 +242,16 @@ class TestVariables:
         # The ring's chunks are multiples of 64 bytes, and times of 1 ns: at most one of either more
         # in each round.
         slack = 14 * (64 / rate + 1e-9)
-        (write,) = result.values("on_write", "time_per_step", 0.0)
+        (write,) = result.values("on_write", "step_time_mean")
         assert 8 * ring <= write <= 8 * (ring + slack)
-        assert result.values("on_read", "time_per_step", 0.0) == [0.0]
-        assert result.values("none", "time_per_step", 0.0) == pytest.approx([8 * pushed])
-        for ratio in result.ratios:
-            times = result.values("on_read", "time_per_step", ratio)
-            assert times == pytest.approx([8 * ratio * collect])
-            assert result.values("on_write", "time_per_step", ratio) == [write]
-        first, second = result.crossovers()
-        assert (first.first, first.second) == ("on_read", "on_write")
-        assert first.reads_per_write.mean == pytest.approx(write / collect / 8)
-        assert first.reads_per_write.mean == pytest.approx(0.297, abs=0.0005)
-        assert (second.first, second.second) == ("on_read", "none")
-        assert second.reads_per_write.mean == pytest.approx(pushed / (collect - pulled))
-        assert second.reads_per_write.mean == pytest.approx(1.34, abs=0.005)
+        assert result.values("on_read", "step_time_mean") == pytest.approx([collect])
+        assert result.values("none", "step_time_mean") == pytest.approx([8 * pushed + pulled])
+        assert write / collect / 8 == pytest.approx(0.297, abs=0.0005)
+        assert pushed / (collect - pulled) == pytest.approx(1.34, abs=0.005)
 
     def test_batch_norm(self) -> None:
         result = self.named("batch_norm")
-        read, write = (result.view(mode, "moving_mean") for mode in ("on_read", "on_write"))
+        read, write = (self.view(result, mode, "moving_mean") for mode in ("on_read", "on_write"))
         # Replicas see statistics of their own, or the same; outside sees their mean in both.
         assert len(set(read.replicas)) == 4
         assert len(set(write.replicas)) == 1
@@ -268,8 +262,8 @@ class TestVariables:
         assert read.outside.mean == pytest.approx(2 * (1 - 0.99**100), rel=0.005)
         # Two rings of 6 rounds of 80 B (64 floats in chunks of 64 bytes: 80, 80, 80, 16), less
         # the three collections in the last step.
-        (kept,) = result.values("on_read", "time_per_step")
-        (shared,) = result.values("on_write", "time_per_step")
+        (kept,) = result.values("on_read", "step_time_mean")
+        (shared,) = result.values("on_write", "step_time_mean")
         chunk = 128 / 1.25e9
         assert 2 * 6 * 20e-6 * 0.99 <= shared - kept + 0.03 * 20e-6 <= 2 * 6 * (20e-6 + chunk)
 

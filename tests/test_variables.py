@@ -30,7 +30,6 @@ program:
     - {kind: read, variable: correct, every: 2}
     - {kind: save, every: 4}
 """
-VARIED = TEXT.replace(", every: 2}", "}") + "vary: {reads_per_write: [0, 1, 2]}\n"
 
 
 def test_the_text_is_a_scenario() -> None:
@@ -58,9 +57,8 @@ def test_a_file_of_variables_is_no_scenario_of_training() -> None:
     assert not isinstance(load_text(TEXT), Scenario)
 
 
-@pytest.mark.parametrize("text", [TEXT, VARIED])
-def test_a_dumped_scenario_is_the_same_scenario(text: str) -> None:
-    loaded = load_text(text)
+def test_a_dumped_scenario_is_the_same_scenario() -> None:
+    loaded = load_text(TEXT)
     again = dump_scenario(loaded)
     assert again.startswith("kind: variables\n")
     assert load_text(again) == loaded
@@ -246,40 +244,6 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
 }  # fmt: skip
 
-WRONG_RATIOS: dict[str, tuple[str, str, int, int, str]] = {
-    "ratios that do not rise": (
-        "[0, 1, 2]", "[0, 2, 1]", 22, 8, "reads_per_write must rise from entry to entry",
-    ),
-    "one ratio": (
-        "[0, 1, 2]", "[1]", 22, 8, "reads_per_write must have at least 2 entries",
-    ),
-    "a ratio below 0": (
-        "[0, 1, 2]", "[-1, 1, 2]", 22, 26,
-        "reads_per_write[0] must be a number of at least 0, not '-1'",
-    ),
-    "part of a read": (
-        "[0, 1, 2]", "[0, 0.5, 2]", 22, 8,
-        "vary.reads_per_write 0.5: with 1 writes a step that is 0.5 reads; take whole numbers",
-    ),
-    "no read to vary": (
-        "    - {kind: read, variable: correct}\n", "", 21, 8,
-        "vary.reads_per_write needs exactly one {kind: read} in program.outside",
-    ),
-    "a read that is repeated": (
-        "{kind: read, variable: correct}", "{kind: read, variable: correct, times: 3}", 20, 39,
-        "program.outside[0].times has no effect: vary sets it",
-    ),
-    "no write beside the read": (
-        "{kind: read, variable: correct}", "{kind: read, variable: correct, every: 2}", 22, 8,
-        "vary.reads_per_write needs a write of 'correct' in program.replicas, as often (every) as "
-        "the read",
-    ),
-    "reads without end": (
-        "[0, 1, 2]", "[0, 1, 1000000]", 22, 8,
-        "vary.reads_per_write: more than 2,000,000 reads and writes in all; lower steps or times",
-    ),
-}  # fmt: skip
-
 
 def assert_refused(text: str, case: tuple[str, str, int, int, str]) -> None:
     old, new, line, column, message = case
@@ -338,11 +302,6 @@ def test_a_wrong_scenario_is_refused_at_the_right_place(name: str) -> None:
     assert_refused(text, WRONG[name])
 
 
-@pytest.mark.parametrize("name", WRONG_RATIOS)
-def test_what_cannot_be_varied_is_refused_at_the_right_place(name: str) -> None:
-    assert_refused(VARIED, WRONG_RATIOS[name])
-
-
 class TestSets:
     def test_a_set_reaches_into_the_program(self) -> None:
         changed = load_text(TEXT, sets=["program.outside.0.every=4", "modes=[none]"])
@@ -364,28 +323,6 @@ class TestScenario:
         fixed = variable(synchronization="on_read")
         made = scenario((add(1.0),), (read(),), variables=(fixed,), modes=())
         assert (made.labels, made.all_modes) == (("as written",), ("on_write",))
-
-    @pytest.mark.parametrize(("ratio", "times"), [(0.5, 1), (1.0, 2), (3.0, 6)])
-    def test_reads_per_write_set_how_often_the_outside_reads(
-        self, ratio: float, times: int
-    ) -> None:
-        made = scenario((add(1.0), add(2.0)), ({"kind": "save"}, read()))
-        outside = made.with_reads_per_write(ratio).outside
-        assert [(action.kind, action.times) for action in outside] == [("save", 1), ("read", times)]
-
-    def test_no_reads_leave_the_read_out(self) -> None:
-        made = scenario((add(1.0),), ({"kind": "save"}, read()))
-        assert [action.kind for action in made.with_reads_per_write(0).outside] == ["save"]
-
-    def test_writes_are_counted_where_they_are_as_frequent_as_the_read(self) -> None:
-        lines = (add(1.0, times=3, every=2), add(1.0), {**add(1.0), "variable": "w"})
-        made = scenario(
-            lines,
-            (read(every=2), {**read(), "variable": "w", "kind": "assign", "value": 1.0}),
-            steps=2,
-            variables=(variable(), variable(name="w", aggregation="mean")),
-        )
-        assert made.with_reads_per_write(2).outside[0].times == 6
 
     def test_what_is_saved_after_it_is_restored_in_the_list_is_no_refusal(self) -> None:
         outside = ({"kind": "restore", "every": 4}, {"kind": "save", "every": 2})

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from tests.programs import LATENCY, MODES, US, Mode, add, read, scenario, variable
-from tests.seams import ProgramTrace, VariablesScenario
+from tests.seams import Phase, ProgramTrace, VariablesScenario, trace_sha256
 from tests.seams import run_of_program as trace
 
 # 1,000 numbers of 4 bytes.
 LARGE = variable(shape=(1000,), aggregation="mean")
 SIZE = 4000
+COLLECTED = 2 * SIZE + LATENCY
 OUTSIDE = -1  # the replica of an act outside of all
 
 
@@ -83,7 +84,7 @@ class TestCosts:
         made = scenario((add(1.0),), variables=(LARGE,), cross_device_ops=algorithm)
         found = trace(made, "on_write")
         assert (took(found), found.messages) == (time, messages)
-        assert {row.what for row in found.sent[2:]} == {algorithm.replace("_", " ")}
+        assert {row.what for row in found.sent_rows[2:]} == {algorithm.replace("_", " ")}
 
     def test_a_slow_link_holds_it_up(self) -> None:
         slow = {"slow_links": ({"rank": 2, "factor": 5.0},)}
@@ -100,7 +101,7 @@ class TestCosts:
         made = scenario(lines, variables=both, cluster={"workers": 3, "parameter_servers": 2,
                         "network": {"bandwidth": 1e6, "latency": 1e-4}})  # fmt: skip
         found = trace(made, "none")
-        assert {str(row.target) for row in found.sent} == {"ps/0/0", "ps/1/0"}
+        assert {str(row.target) for row in found.sent_rows} == {"ps/0/0", "ps/1/0"}
         moved = {link.name: link.moved for link in found.links if link.name.endswith("down")}
         assert moved["ps 0 down"] == moved["ps 1 down"] == 3 * SIZE
 
@@ -147,14 +148,15 @@ class TestTime:
     @pytest.mark.parametrize("mode", MODES)
     def test_the_same_scenario_gives_the_same_trace(self, mode: Mode) -> None:
         made = self.computing(compute={"kind": "exponential", "mean": 1e-3})
-        assert trace(made, mode) == trace(made, mode)
+        first, again = trace(made, mode), trace(made, mode)
+        assert (trace_sha256(first), first.acts) == (trace_sha256(again), again.acts)
 
 
 class TestRecord:
     def test_making_the_variables_does_not_count(self) -> None:
         found = trace(scenario((add(1.0),), variables=(LARGE,)), "on_read")
         assert found.began == (2 * SIZE + LATENCY) * US == found.end
-        assert [row.what for row in found.sent] == ["initial value"] * 2
+        assert [row.what for row in found.sent_rows] == ["initial value"] * 2
         assert (found.moved, found.messages, found.all_sent) == (0, 0, 2)
 
     def test_nor_does_it_where_it_takes_no_time(self) -> None:
@@ -166,7 +168,7 @@ class TestRecord:
     def test_links_carry_what_was_sent(self) -> None:
         found = trace(scenario((add(1.0),), (read(),), steps=3, variables=(LARGE,)), "on_write")
         up = sum(link.moved for link in found.links if link.name.endswith("up"))
-        assert up == sum(row.size for row in found.sent) == found.moved + 2 * SIZE
+        assert up == sum(row.size for row in found.sent_rows) == found.moved + 2 * SIZE
         assert [link.name for link in found.links][:2] == ["worker 0 up", "worker 0 down"]
 
     def test_every_link_of_a_ring_carries_the_chunks_that_are_sent_on_over_it(self) -> None:
@@ -181,13 +183,48 @@ class TestRecord:
     def test_an_act_knows_what_was_moved_for_it(self) -> None:
         found = trace(scenario((add(1.0),), (read(),), steps=2), "none")
         for act in found.acts:
-            rows = [row for row in found.sent if row.movement in act.moved]
+            rows = [row for row in found.sent_rows if row.movement in act.moved]
             assert [(row.start, row.end) for row in rows] == [(act.begin, act.end)]
 
-    def test_totals_have_no_rows(self) -> None:
-        found = trace(scenario((add(1.0),), (read(),)), "none").totals()
-        assert (found.acts, found.sent, found.links, found.views) == ([], [], [], [])
-        assert (found.messages, found.all_acts) == (4, 4)
+
+def spent(found: ProgramTrace, rank: int) -> list[tuple[str, float, float]]:
+    """What a worker did, from when to when in us."""
+    own = [row for row in found.spans.tolist() if row[0] == rank]
+    return [(Phase(row[1]).name, row[2] / US, row[3] / US) for row in own]
+
+
+class TestAsARun:
+    """A program leaves what every run does: spans, steps, links."""
+
+    def test_spans_by_hand(self) -> None:
+        made = TestTime().computing(slow_workers=({"rank": 1, "factor": 3.0},))
+        first = LATENCY + 2 * 4  # until all have their variables
+        met, read = first + 3000, first + 3000 + LATENCY + 2 * 4
+        found = trace(made, "on_read")
+        assert spent(found, 1) == [
+            ("READ", 0, first), ("COMPUTE", first, met), ("BARRIER", met, read),
+        ]  # fmt: skip
+        assert spent(found, 0) == [
+            ("READ", 0, first), ("COMPUTE", first, first + 1000), ("BARRIER", first + 1000, met),
+            ("READ", met, read),
+        ]  # fmt: skip
+        written = met + 4 * (LATENCY + 4)
+        assert spent(trace(made, "on_write"), 2)[1:] == [
+            ("COMPUTE", first, first + 1000), ("BARRIER", first + 1000, met),
+            ("WRITE", met, written),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_step_ends_when_all_have_ended_it(self, mode: Mode) -> None:
+        found = trace(scenario((add(1.0),), (read(every=2),), steps=4), mode)
+        ends = [max(act.end for act in found.acts if act.step == step) for step in range(1, 5)]
+        assert found.steps.tolist() == ends
+        assert (found.global_step, found.end) == (4, ends[-1])
+
+    def test_a_step_in_which_nothing_happens_takes_no_time(self) -> None:
+        found = trace(scenario((), (read(every=2),), steps=3, variables=(LARGE,)), "on_read")
+        took = COLLECTED * US
+        assert (found.steps - found.began).tolist() == [0, took, took]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ STEPS = "worker,step,seconds\n" + "".join(
 )
 # What writes into a directory: the command, and what kind of results that are.
 WRITERS = {
-    "training": ["run", "plain.yaml"],
+    "run": ["run", "plain.yaml"],
     "sweep": ["sweep", "sweep-tiny.yaml"],
     "plan": ["plan", "plan-tiny.yaml"],
     "why": ["explain", "plain.yaml"],
@@ -133,7 +133,7 @@ def test_results_of_one_kind_are_not_replaced_by_another(kind: str, tmp_path: Pa
             assert contents(out) == before
 
 
-@pytest.mark.parametrize("kind", ["training", "sweep", "plan", "why"])
+@pytest.mark.parametrize("kind", ["run", "sweep", "plan", "why"])
 def test_it_is_said_which_results_are_replaced(kind: str, tmp_path: Path) -> None:
     out, (_, file) = tmp_path / "out", WRITERS[kind]
     assert written(kind, out, "--quiet").stderr == ""
@@ -186,7 +186,7 @@ def test_calibrate_leaves_a_table_of_somebody_else_alone(tmp_path: Path) -> None
     assert beside.exists()
 
 
-@pytest.mark.parametrize("kind", ["training", "sweep"])
+@pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_another_run_leaves_links_alone(kind: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert written(kind, out).exit_code == 0

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.building import gradient_rows, scenario
-from tests.seams import ProgramTrace, Run, Trace, load_text, run_one, simulate_variables
+from tests.seams import ProgramTrace, Run, Trace, load_text, run_of_program, run_one
 from varsim import Scenario
 
 STORED: Final = Path(__file__).parent / "recorded.jsonl.gz"
@@ -45,7 +45,7 @@ def digests(text: str) -> list[dict[str, Any]]:
     """The digests of replication 0 of each strategy of a scenario."""
     read = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
     if not isinstance(read, Scenario):
-        return [digest_of_program(trace) for trace in simulate_variables(read).traces]
+        return [digest_of_program(run_of_program(read, mode)) for mode in read.all_modes]
     return [digest(run_one(Run(read, at, 0))) for at in range(len(read.strategies))]
 
 
@@ -70,7 +70,12 @@ def digest(trace: Trace) -> dict[str, Any]:
 
 def digest_of_program(trace: ProgramTrace) -> dict[str, Any]:
     """What a program of variables did and sent, and what its variables hold."""
-    rows = {name: getattr(trace, name) for name in ("acts", "sent", "links", "views")}
+    rows: dict[str, list[Any]] = {
+        "acts": trace.acts,
+        "sent": trace.sent_rows,
+        "links": trace.links,
+        "views": trace.views,
+    }
     values = {name: repr([_values(row) for row in held]) for name, held in rows.items()}
     return {
         "strategy": trace.mode,

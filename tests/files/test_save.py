@@ -245,7 +245,7 @@ def test_a_place_nobody_may_write_to_is_said_before_simulating(
         check_target(tmp_path / "new" / "run")
 
 
-@pytest.mark.parametrize("kind", ["training", "sweep"])
+@pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_an_older_report_that_is_protected_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind
 ) -> None:

@@ -63,7 +63,7 @@ def test_text_may_go_on_for_several_lines() -> None:
     text = VALID.replace(
         '{kind: none, name: "no: waiting"}', "kind: none\n    name: two\n      lines"
     )
-    assert load_text(text).strategies[2].name == "two lines"  # type: ignore[union-attr]
+    assert load_text(text).strategies[2].name == "two lines"
     assert load_text(VALID.replace("workers: 8", "? workers\n  : 8")) == load_text(VALID)
 
 

@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 from varsim.report.charts.looks import DARK, DASHES, MARKERS, PARTS, PHASES, SHADES, VAIN, looks
-from varsim.report.charts.spans import ACTS
 from varsim.strategies import STRATEGIES, family
 
 # Full dichromacy: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of
@@ -144,8 +143,6 @@ def test_what_workers_do_has_no_hue_of_a_family(paper: str) -> None:
     """No activity looks like a strategy, in light or dark."""
     dark = bool(PAPERS[paper])
     activities = {name: pair[dark] for name, pair in {**PHASES, "vain": VAIN, **PARTS}.items()}
-    if not dark:  # pictures are on white paper
-        activities |= {name: look.color for name, look in ACTS.items()}
     for family_name, shades in SHADES.items():
         hue = oklab(PAPERS[paper].get(shades[0], shades[0]))
         for name, color in activities.items():

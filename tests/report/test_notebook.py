@@ -75,8 +75,9 @@ def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> No
     assert page.count("<script") == 3
     assert "script-src 'sha256-" in page
     variables = varsim.run(ROOT / "scenarios/metric_sum.yaml")
+    assert "writing variables" in variables.timeline()._repr_html_()
     with pytest.raises(ValueError, match="no timeline of workers"):
-        variables.timeline()
+        variables.scenario.explain().timeline()
 
 
 @pytest.mark.slow
@@ -176,9 +177,7 @@ def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path
         assert printed.count("\n") > 5
         first = printed.splitlines()[0].split()
         assert first == done.stdout.split()[: len(first)]
-        table = next(part for part in printed.split("\n\n") if "───" in part)
-        assert command == "explain" or table in done.stdout
-        assert "--set" not in printed, "what is typed in Python is said"
+        assert command == "explain" or printed in done.stdout
         assert plot in dir(result.plot)
 
 

@@ -3,24 +3,23 @@
 import pytest
 
 from tests.programs import add, read, scenario, variable
-from tests.seams import simulate_variables
+from tests.seams import Result, VariablesScenario, simulate
 from varsim.report.notes import line
 from varsim.report.products.figures import links
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown, unheld
 from varsim.study.metrics import Carried
-from varsim.study.program import VariablesResult
 
 RANDOM = {"workers": 2, "compute": {"kind": "lognormal", "mean": 1e-3, "sigma": 0.9}}
 COMPUTE = {"kind": "compute"}
 
 
-def varied(replications: int, seed: int) -> VariablesResult:
+def varied(replications: int, seed: int) -> Result[VariablesScenario]:
     """A write and some random work, in all modes."""
     made = scenario(
         (add(1.0), COMPUTE), cluster=RANDOM, replications=replications, seed=seed, steps=3
     )
-    return simulate_variables(made)
+    return simulate(made)
 
 
 def ends(note: Note) -> tuple[float, float]:
@@ -38,7 +37,7 @@ def test_modes_too_close_to_call_are_told_with_the_times_between_which_they_lie(
         note = result.report.headline[0]
         tied = note.values["tied"]
         assert isinstance(tied, tuple)
-        times = [result.estimate(mode, "time_per_step").mean for mode in tied]
+        times = [result.estimate(mode, "step_time_mean").mean for mode in tied]
         assert ends(note) == (min(times), max(times))
         low, high = (shown(Number(time, unit="s")) for time in (min(times), max(times)))
         assert f", {low} to {high} a step" in line(note)
@@ -48,18 +47,16 @@ def test_of_one_replication_the_slowest_ends_the_range() -> None:
     result = varied(1, 1)
     note = result.report.headline[0]
     assert note.code == "too-few"
-    times = [result.estimate(mode, "time_per_step").mean for mode in result.modes]
+    times = [result.estimate(mode, "step_time_mean").mean for mode in result.strategies]
     assert ends(note) == pytest.approx((min(times), max(times)))
     assert min(times) < max(times)
 
 
 def test_drawn_values_are_no_exact_ones() -> None:
     drawn = {"mean": 0.0, "standard_deviation": 1.0}
-    (note,) = simulate_variables(
-        scenario(({**add(), "value": drawn},), modes=("none",))
-    ).report.notes
+    (note,) = simulate(scenario(({**add(), "value": drawn},), modes=("none",))).report.notes
     assert note.code == "exact-steps"
-    (note,) = simulate_variables(scenario((add(1.0),), modes=("none",))).report.notes[:1]
+    (note,) = simulate(scenario((add(1.0),), modes=("none",))).report.notes[:1]
     assert note.code == "exact"
 
 
@@ -69,24 +66,14 @@ def test_a_check_of_random_times_says_that_it_looked_at_one_replication() -> Non
     assert (note.code, note.values) == ("first-replication", {"of": 4})
 
 
-def test_modes_that_are_practically_equal_are_fastest_together_over_ratios() -> None:
-    """Steps of 1 s differ by some 100 us."""
-    long = {"workers": 3, "compute": {"kind": "constant", "value": 1}}
-    made = scenario((add(1.0), COMPUTE), (read(),), cluster=long, vary={"reads_per_write": (0, 1)})
-    over, step, *_ = simulate_variables(made).report.headline
-    assert step.code == "step-tie"
-    assert set(over.values["best1"]) == {"on_read", "on_write", "none"}
-    assert "best2" not in over.values
-
-
 def test_a_step_that_takes_no_time_has_no_ratio_and_wins_no_ranking() -> None:
     alone = {"workers": 1}
-    report = simulate_variables(scenario((add(1.0),), cluster=alone)).report
+    report = simulate(scenario((add(1.0),), cluster=alone)).report
     assert report.headline[0].values["who"] == ("on_read", "on_write")
     (ratio,) = (one for one in report.table.columns if one.key == "time_ratio")
     cells = dict(zip(report.table.rows, ratio.cells, strict=True))
     assert shown(cells["on_write"]) == "tie"
-    report = simulate_variables(scenario((add(1.0),))).report
+    report = simulate(scenario((add(1.0),))).report
     assert unheld(shown(report.table.columns[0].cells[0])) == "0 s"
     assert "time_ratio" not in [one.key for one in report.table.columns]
 

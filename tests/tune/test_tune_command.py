@@ -98,7 +98,7 @@ def test_the_tuned_scenario_is_written_and_runs(file: Path, tmp_path: Path) -> N
     assert scenario.name == "bowl-tuned"
     varsim("run", out, "--out", tmp_path / "report", "--quiet", "--format", "csv")
     varsim("tune", file, "--out", out, "--rates", "0.2,0.8")  # its own file is replaced
-    assert len(load_scenario(out).strategies) == 2  # type: ignore[union-attr]
+    assert len(load_scenario(out).strategies) == 2
 
 
 def test_nobodys_file_is_replaced(file: Path, tmp_path: Path) -> None:

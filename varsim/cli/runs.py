@@ -4,7 +4,6 @@ import gc
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from varsim.scenario.space import Sweep
     from varsim.scenario.training import Scenario
     from varsim.scenario.variables import VariablesScenario
-    from varsim.study.grid import Grid
+    from varsim.study.grid import Grid as Swept
 
 
 def run(
@@ -77,8 +76,6 @@ def run(
     if other:
         complain(f"varsim: {other}")
     closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]
-    # All numbers of a run of training are on its page and in summary.csv.
-    told = replace(told, details=()) if told.kind == "training" else told
     show(told, format, closing, every=all_rows)
     _end(result)
     if made_by and not quiet:
@@ -339,18 +336,18 @@ def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -
         _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")
         return ""
     if what.kind == "sweep":
-        scenarios = [case.scenario for case in swept_of(what, file).cases]
+        scenarios = [case.scenario for case in swept_of(what, file).distinct]
     else:
         scenarios = [what.base if what.kind == "plan" else what]
     return use(engine, map(times_only, scenarios) if times else scenarios)
 
 
-def swept_of(sweep: "Sweep", file: Path, part: tuple[int, int] = (1, 1)) -> "Grid":
+def swept_of(sweep: "Sweep", file: Path) -> "Swept":
     """What is run of a sweep; ScenarioError where it names a strategy that is not in the file."""
     from varsim.scenario.fault import ScenarioError
     from varsim.study.grid import Grid
 
     try:
-        return Grid(sweep, part)
+        return Grid(sweep)
     except ValueError as error:
         raise ScenarioError.of_file(str(file), str(error)) from None

@@ -4,12 +4,13 @@ The same operations take no time under `varsim.core.operation.finish`; the value
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from simpy.events import Event
 
@@ -19,7 +20,8 @@ from varsim.cluster.network.link import Link
 from varsim.cluster.network.network import Network, network
 from varsim.cluster.network.topologies import Star
 from varsim.cluster.primitives import Countdown
-from varsim.cluster.record.trace import LinkRow
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import GradientRow, LinkRow, Phase, Trace
 from varsim.cluster.workers.worker import end_of, windows
 from varsim.core.blas import one_blas_thread
 from varsim.core.distributions import AnyDistribution, check_no_batch
@@ -38,13 +40,14 @@ from varsim.core.operation import (
 )
 from varsim.core.schema import Model
 from varsim.core.stream import keyed, stream
-from varsim.distribute.program import Program, VariableDescription
+from varsim.distribute.program import ACTIONS, Program, VariableDescription
 from varsim.distribute.program_run import (
     CROSS_REPLICA,
     ActionRecord,
     Algorithm,
     Mode,
     ProgramRun,
+    Spent,
     VariableView,
 )
 
@@ -255,26 +258,19 @@ class ReplicaCluster(Model):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramTrace:
-    """One finished run of a program under one mode: what was done, and what was sent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramTrace(Trace):
+    """One finished run of a program under one mode, a step of it an update; and what was done.
+
+    The acts of the outside are worker 0's. Before `began`, workers wait for their variables.
+    """
 
     mode: Mode
-    replication: int
-    began: int  # ns; when the variables had been created, and step 1 began
-    end: int  # ns
-    moved: int  # bytes sent over the network from step 1 on
-    messages: int  # sent over the network from step 1 on
     all_acts: int  # of which `acts` may hold the first only
-    all_sent: int  # messages of the whole run, of which `sent` may hold the first only
+    all_sent: int  # messages of the whole run, of which `sent_rows` may hold the first only
     acts: list[ActionRecord]  # in the order in which they ended
-    sent: list[Sent]  # in the order in which they arrived
-    links: list[LinkRow]
+    sent_rows: list[Sent]  # in the order in which they arrived
     views: list[VariableView]  # of every variable
-
-    def totals(self) -> Self:
-        """The same without its rows."""
-        return replace(self, acts=[], sent=[], links=[], views=[])
 
 
 @one_blas_thread()
@@ -284,6 +280,7 @@ def run_program(
     variables: Sequence[VariableDescription],
     mode: Mode,
     *,
+    label: str,
     seed: int,
     replication: int,
     algorithm: Algorithm = "ring",
@@ -323,38 +320,96 @@ def run_program(
     ledger = _Ledger(run, most_sent)
     execution = Execution(clock, star, hosts, compute_end, ledger.note)
     (end,) = execution.run([run.operation()])
+    spent = np.array(run.spent, dtype=np.int64).reshape(-1, len(Spent._fields))
     return ProgramTrace(
-        mode,
-        replication,
-        run.began,
-        end,
-        ledger.moved,
-        ledger.messages,
-        run.count,
-        ledger.count,
-        run.acts,
-        ledger.kept,
-        [LinkRow(link.name, link.bandwidth, link.moved) for link in star.carried(end)],
-        run.views(),
+        strategy=label,
+        replication=replication,
+        workers=cluster.workers,
+        variables=len(variables),
+        batch_size=0,
+        end=end,
+        stopped_by="global_steps",
+        global_step=program.steps,
+        span_rows=Rows.of(_spans(spent, ledger, cluster.workers, run.began, end)),
+        gradient_rows=Rows(len(GradientRow._fields)),
+        evaluations=[],
+        steps=_steps(spent, program.steps, run.began),
+        copy_staleness=np.empty(0, dtype=np.int64),
+        links=[LinkRow(link.name, link.bandwidth, link.moved) for link in star.carried(end)],
+        gradients_aggregated=0,
+        sent=float(ledger.sent),
+        mode=mode,
+        began=run.began,
+        moved=ledger.moved,
+        messages=ledger.messages,
+        all_acts=run.count,
+        all_sent=ledger.count,
+        acts=run.acts,
+        sent_rows=ledger.kept,
+        views=run.views(),
     )
 
 
 class _Ledger:
-    """What was sent: all of it counted, the first rows kept."""
+    """What was sent: all of it counted, the first rows kept, and when each movement began."""
 
     def __init__(self, run: ProgramRun, most: int | None) -> None:
         self.kept: list[Sent] = []
-        self.count = self.messages = self.moved = 0
+        self.count = self.messages = self.moved = self.sent = 0
+        self.starts: dict[int, int] = {}
         self._run, self._most = run, most
 
     def note(self, row: Sent) -> None:
         """One more message has arrived."""
         self.count += 1
+        self.sent += row.size
+        self.starts.setdefault(row.movement, row.start)  # its first round is the first to arrive
         if self._most is None or self.count <= self._most:
             self.kept.append(row)
         if row.movement >= self._run.created:
             self.messages += 1
             self.moved += row.size
+
+
+# What a worker does in an act of each of ACTIONS.
+_PHASES: Final = np.array(
+    [
+        {"compute": Phase.COMPUTE, "read": Phase.READ, "save": Phase.READ}.get(kind, Phase.WRITE)
+        for kind in ACTIONS
+    ]
+)
+
+
+def _spans(
+    spent: NDArray[np.int64], ledger: _Ledger, workers: int, began: int, end: int
+) -> NDArray[np.int64]:
+    """The time of every worker, with the fields of Span, by worker.
+
+    An act for which something is sent begins with a wait until all who take part have come.
+    """
+    found = []
+    for worker in range(workers):
+        # The outside acts in the place of worker 0, when nobody else does.
+        own = spent[(spent[:, 0] == worker) | ((spent[:, 0] == CROSS_REPLICA) & (worker == 0))]
+        steps, kinds, begins, ends, movements = own.T[1:]
+        sent = [ledger.starts.get(number, 0) for number in movements.tolist()]
+        met = np.maximum(begins, np.array(sent, dtype=np.int64))
+        # From the end of each to its meeting a wait, from there to its own end the act.
+        bounds = np.concatenate([[0, began], np.stack([met, ends], axis=1).ravel(), [end]])
+        phases = np.full(len(bounds) - 1, int(Phase.BARRIER))
+        phases[0], phases[2:-1:2] = Phase.READ, _PHASES[kinds]
+        iterations = np.concatenate([[0], np.repeat(steps - 1, 2), steps[-1:] - 1, [0]])
+        rows = [np.full(len(phases), worker), phases, bounds[:-1], bounds[1:]]
+        rows.append(iterations[: len(phases)])
+        found.append(np.stack(rows, axis=1)[bounds[1:] > bounds[:-1]])
+    return np.concatenate(found)
+
+
+def _steps(spent: NDArray[np.int64], steps: int, began: int) -> NDArray[np.int64]:
+    """When each step had ended for all; one in which nothing happens ends with that before it."""
+    ends = np.full(steps, began, dtype=np.int64)
+    np.maximum.at(ends, spent[:, 1] - 1, spent[:, 4])
+    return np.maximum.accumulate(ends)
 
 
 def _compute_times(

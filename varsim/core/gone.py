@@ -32,6 +32,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "of.law": _DISTRIBUTION,
     "targets.wasted": "write wasted_compute, as the metric is called",
     "targets.time_to_loss": "write time_to_target, as the metric is called",
+    "variables.vary": "sweep how often is read, for example "
+    "sweep: {program.outside.0.times: [1, 2, 4]}",
     "network.kind=ring": _OWN,
     "network.kind=hybrid_mesh": _OWN,
     "network.forwarding": "leave it out, a message occupies all links on its route at once",

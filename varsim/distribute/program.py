@@ -346,6 +346,9 @@ CROSS_REPLICA_ACTIONS: Final[dict[str, type[Action]]] = {
     "restore": Restore,
 }
 
+# Every kind of action.
+ACTIONS: Final = tuple(REPLICA_ACTIONS | CROSS_REPLICA_ACTIONS)
+
 if TYPE_CHECKING:
     AnyReplicaAction: TypeAlias = Action
     AnyCrossReplicaAction: TypeAlias = Action

@@ -1,5 +1,6 @@
 """Execution of a program on its variables under one synchronization, and the records it leaves."""
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from sys import maxsize
@@ -13,7 +14,14 @@ from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.program import Action, Actor, Program, ProgramVariable, VariableDescription
+from varsim.distribute.program import (
+    ACTIONS,
+    Action,
+    Actor,
+    Program,
+    ProgramVariable,
+    VariableDescription,
+)
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Values
 
@@ -73,6 +81,17 @@ class ActionRecord(NamedTuple):
     moved: tuple[int, ...] = ()  # the run's movements, counted from 0, that were made for it
 
 
+class Spent(NamedTuple):
+    """What an act took, of all acts there are; times in ns."""
+
+    replica: int  # CROSS_REPLICA: none
+    step: int  # from 1
+    kind: int  # index in ACTIONS
+    begin: int
+    end: int
+    movement: int  # the first that was made for it; -1: none
+
+
 class VariableView(NamedTuple):
     """Final state of a variable as each actor last read it; None: never read."""
 
@@ -98,9 +117,9 @@ _ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
 class ProgramRun:
     """Execution of a program on replicas, each on the GPU of its own worker.
 
-    `acts` is what happened, of `count` acts the first `most_acts`; `current` the place of the
-    action begun last: `replicas.0`; `began` is when the variables were there (ns), after `created`
-    movements (known from then on).
+    `acts` is what happened, of `count` acts the first `most_acts`, and `spent` of all of them the
+    fields of Spent; `current` the place of the action begun last: `replicas.0`; `began` is when the
+    variables were there (ns), after `created` movements (known from then on).
 
     Under `none` the variables lie on the parameter servers in turn, and each worker goes on for
     itself, as ClusterCoordinator schedules it; the others are a MirroredStrategy over the GPUs.
@@ -119,6 +138,7 @@ class ProgramRun:
         most_acts: int | None = None,
     ) -> None:
         self.acts: list[ActionRecord] = []
+        self.spent = array("q")
         self.count = 0
         self.current = ""
         self.began = 0
@@ -235,9 +255,12 @@ class ProgramRun:
         if saw is not None and action.kind != "restore":
             self._read[name, actor.replica] = saw
         self.count += 1
+        moved = tuple(actor.moved[before:])
+        kind = ACTIONS.index(action.kind)
+        self.spent.extend((actor.replica, where[0], kind, begin, end, moved[0] if moved else -1))
         if self._most_acts is None or self.count <= self._most_acts:
             gave = None if handed is None else ValueSummary.at(handed)
-            moved, copies = tuple(actor.moved[before:]), self._copies(name)
+            copies = self._copies(name)
             act = ActionRecord(*where, actor.replica, begin, end, gave, saw, copies, moved)
             self.acts.append(act)
 

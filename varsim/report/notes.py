@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
-from varsim.report.told import Cell, Note, Number, Shares, Table, Value
+from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.report.wording import unheld, written
 
 Values: TypeAlias = Mapping[str, str]
@@ -224,23 +224,9 @@ def _many(of: Values, what: str) -> str:
 
 def _step(how: str, of: Values) -> str:
     """Which mode has the shortest step, or several that are not told apart."""
-    written = " as written" if "written" in of else ""
     rate = of["rate"] if "rate" in of else f"{of['low']} to {of['high']}"
     lead = f"; {of['next']} takes {of['times']} times as long" if "next" in of else ""
-    return f"{how}{written}: {of.get('tied', of.get('best'))}, {rate} a step{lead}."
-
-
-def _fastest_over(of: Values) -> str:
-    """Which modes are the fastest over reads per write."""
-    head = "Fastest in one replication" if "once" in of else "Fastest"
-    if "best2" not in of:
-        return f"{head} from {of['least']} to {of['most']} outside reads per write: {of['best1']}."
-    said = [f"{of['best1']} below {of['until1']} outside reads per write"]
-    number = 2
-    while f"best{number + 1}" in of:
-        said.append(f"{of[f'best{number}']} from there to {of[f'until{number}']}")
-        number += 1
-    return f"{head}: {', '.join(said)}, {of[f'best{number}']} above."
+    return f"{how}: {of.get('tied', of.get('best'))}, {rate} a step{lead}."
 
 
 def _told_steps(of: Values) -> str:
@@ -255,6 +241,7 @@ def _told_steps(of: Values) -> str:
 
 
 SENTENCES: Final[dict[str, Line]] = {
+    "validated": "{said}",
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,
@@ -316,10 +303,6 @@ SENTENCES: Final[dict[str, Line]] = {
     "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
     "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
-    "predicted": lambda of: (
-        f"Total times of {of['count']} recorded run{'s' * (of['count'] != '1')}: median error "
-        f"{of['median']}, at most {of['worst']} ({of['who']})."
-    ),
     # of check
     "valid": lambda of: (
         f"{of['name']} is valid: {_many(of, 'strategies')}, {_many(of, 'replications')} of each, "
@@ -353,7 +336,6 @@ SENTENCES: Final[dict[str, Line]] = {
     "step-close": partial(_step, "Too close to call"),
     "step-alone": "{best}: {rate} a step.",
     "step-free": "A step takes no time in {who}: nothing is computed, and nothing sent.",
-    "fastest-over": _fastest_over,
     "steps-shown": _told_steps,
     "read-outside": "Last read from outside: {seen}.",
 }
@@ -483,11 +465,6 @@ NOTES: Final[dict[str, Line]] = {
     "autocorrelation": "Autocorrelation of a worker's steps, by lag: {lags}.",
     "sampled": "{share} of the times equal the previous one, so they look sampled.",
     "recorded": "{said}",
-    "incomplete-run": (
-        "{who} was to make {of} updates; it deadlocked after {count}, predicted {predicted}."
-    ),
-    "calibrated-on": "{who}, {half} half: calibrated on {runs}.",
-    "not-calibrated": "{who}, {half} half: no overheads can be learnt from it.",
     "busiest": _busiest,
     "cells-run": _cells_run,
     "cells-chosen": "{count} configurations tried of {of}, {runs} runs; a better one may exist.",
@@ -518,7 +495,6 @@ NOTES: Final[dict[str, Line]] = {
     "stopped-when-precise": "Replications stopped once precise: intervals hold in 90 % or more.",
     "exact-rows": "{count} of {of} rows are exact: nothing in them is random.",
     "interval-rows": _interval_rows,
-    "shared-draws": "All points share their draws, so they err together: trust differences more.",
     "no-effect": "No effect on examples/s: {what}.",
     "few-in-common": (
         "Too close to call on the {few} replications that both have: try --replications {many}."
@@ -548,12 +524,6 @@ NOTES: Final[dict[str, Line]] = {
     # of programs of variables
     "exact-steps": "Times are exact; values are drawn, other ones with another --seed.",
     "first-values": "Values are those of the first replication.",
-    "others-cross": "{first} is faster than {second} below {where} outside reads per write.",
-    "some-cross": (
-        "{first} and {second} swap places at {where} outside reads per write in only {count} of "
-        "{of} replications."
-    ),
-    "between-ratios": "Between the ratios that were run, times are interpolated linearly.",
     "odd-replica": (
         "hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does with an odd "
         "number."
@@ -585,14 +555,6 @@ def plain(note: Note) -> dict[str, object]:
         "text": unheld(line(note)),
         **{k: plain_value(v) for k, v in note.values.items()},
     }
-
-
-def plain_rows(table: Table) -> list[dict[str, object]]:
-    """A table for JSON: its rows, each with its name and its cells by the keys of columns."""
-    return [
-        {"row": row, **{one.key: plain_value(one.cells[index]) for one in table.columns}}
-        for index, row in enumerate(table.rows)
-    ]
 
 
 def plain_value(value: Value | Cell) -> object:

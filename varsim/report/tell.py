@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from varsim.report import formats, page, screen
 from varsim.report.files.directory import KINDS
 from varsim.report.told import Chart, Report
-from varsim.scenario.change import in_python
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Told(Report):
         return directory / KINDS[self.kind].page
 
     def __str__(self) -> str:
-        return screen.terminal(self, width=screen.WIDEST, put=in_python)
+        return screen.terminal(self, width=screen.WIDEST)
 
 
 class Gallery:
@@ -135,6 +134,10 @@ class Timeline:
 def report_of(result: Any) -> Report:
     """What there is to tell of a result, as data; only what tells of its product is imported."""
     match result.product:
+        case "run" if result.scenario.kind == "variables":
+            from varsim.report.products import variables
+
+            return variables.report(result)
         case "run":
             from varsim.report.products import training
 
@@ -159,10 +162,6 @@ def report_of(result: Any) -> Report:
             from varsim.report.products import tune
 
             return tune.report(result)
-        case "variables":
-            from varsim.report.products import variables
-
-            return variables.report(result)
         case "story":
             from varsim.report.products import story
 

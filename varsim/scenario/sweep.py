@@ -106,7 +106,7 @@ def sweep_of_text(
 ) -> Sweep:
     """The sweep of a YAML text; see `load_sweep`."""
     source = Source(name)
-    root = tree_of(text, source, "not swept: see its own key 'vary'")
+    root = tree_of(text, source, "not swept")
     if "plan" in root.keys:
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"
         raise ScenarioError([Fault.at(root.keys["plan"], message)])

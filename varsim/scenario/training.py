@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import compress
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
 
 from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, model_validator
 
@@ -27,6 +27,9 @@ from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.scenario.use import served, unused, without_unused
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
+
+if TYPE_CHECKING:
+    from varsim.scenario.variables import VariablesScenario
 
 
 class Scenario(ShownAsFile):
@@ -356,11 +359,17 @@ class Scenario(ShownAsFile):
                         )
 
 
-def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:
+# A scenario of any kind: of training, or a program of variables.
+AnyScenario: TypeAlias = "Scenario | VariablesScenario"
+
+
+def steps_are_random(scenario: AnyScenario, strategy: Strategy) -> bool:
     """Whether the times of events may differ between replications of a strategy's own steps.
 
     Compute times and the servers' own are all that is drawn; values matter where they end a run.
     """
+    if not isinstance(scenario, Scenario):
+        return scenario.times_are_random
     cluster = scenario.cluster_of(strategy)
     update = cluster.server_update if strategy.uses_servers else None
     return (
@@ -370,25 +379,30 @@ def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:
     )
 
 
-def steps_repeat(scenario: Scenario, strategy: Strategy) -> bool:
+def steps_repeat(scenario: AnyScenario, strategy: Strategy) -> bool:
     """Whether steps were seen to repeat, as of a life of constant ones: more would tell no more."""
     followed = scenario.failures is not None and not in_run(scenario.failures)
     return followed and not steps_are_random(scenario, strategy)
 
 
-def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
+def times_are_random(scenario: AnyScenario, strategy: Strategy) -> bool:
     """Whether times may differ between replications of a strategy: its steps, or its failures."""
     failures = scenario.failures is not None and scenario.failures.is_random
     return failures or steps_are_random(scenario, strategy)
 
 
-def is_random(scenario: Scenario, strategy: Strategy) -> bool:
+def is_random(scenario: AnyScenario, strategy: Strategy) -> bool:
     """Whether anything in the replications of a strategy may differ, times or values."""
-    return scenario.workload.problem.is_random or times_are_random(scenario, strategy)
+    return _values_are_random(scenario) or times_are_random(scenario, strategy)
 
 
-def runs_made(scenario: Scenario, strategy: Strategy) -> int:
+def runs_made(scenario: AnyScenario, strategy: Strategy) -> int:
     """How often the steps of a strategy are run: once where every replication has the same."""
     struck = any(one.is_random for one in in_run(scenario.failures))
-    random = scenario.workload.problem.is_random or steps_are_random(scenario, strategy)
+    random = _values_are_random(scenario) or steps_are_random(scenario, strategy)
     return scenario.replications if random or struck else 1
+
+
+def _values_are_random(scenario: AnyScenario) -> bool:
+    """Whether what is learnt may differ; no number depends on the values of a program."""
+    return isinstance(scenario, Scenario) and scenario.workload.problem.is_random

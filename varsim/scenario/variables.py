@@ -1,41 +1,37 @@
 """Scenario of distributed variables alone, `kind: variables`."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from varsim.cluster.programs import ReplicaCluster
+from varsim.cluster.programs import ProgramTrace, ReplicaCluster, run_program
 from varsim.core.operation import DistributionError, finish
-from varsim.core.schema import Model
 from varsim.core.stream import stream
-from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
-from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
+from varsim.distribute.program import (
+    Action,
+    Program,
+    VariableDescription,
+    Writing,
+    check_written,
+)
+from varsim.distribute.program_run import MOST_COPIES, Algorithm, Mode, ProgramRun
+from varsim.scenario.targets import Reporting, Targets
 from varsim.scenario.writing import ShownAsFile
+from varsim.strategies import STRATEGIES, Strategy
 
 AS_WRITTEN = "as written"
 
+# What is kept of all runs of a scenario, at most about 100 MB of text: acts, the copies that are
+# looked at in them, and messages.
+MOST_ACTS, MOST_GLANCES, MOST_SENT = 200_000, 800_000, 300_000
 _MOST_ACTIONS = 2_000_000
 _MOST_BYTES = 8e9  # of all copies of all variables
-
-
-class Vary(Model):
-    """Parameter varied between runs: cross-replica reads per write of a replica."""
-
-    reads_per_write: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2, max_length=100)
-    """Reads from outside for each write of a replica."""
-
-    @model_validator(mode="after")
-    def _rising(self) -> Self:
-        pairs = zip(self.reads_per_write, self.reads_per_write[1:], strict=False)
-        if any(second <= first for first, second in pairs):
-            raise ValueError("reads_per_write must rise from entry to entry")
-        return self
 
 
 class VariablesScenario(ShownAsFile):
     """Variables, a program that writes and reads them, and a cluster to run it on.
 
-    Each of `modes` is one run: what the variables without a synchronization of their own are
+    Each of `modes` is a strategy: what the variables without a synchronization of their own are
     given. `cross_device_ops`: how mirrored copies are reduced (tf.distribute.CrossDeviceOps).
     """
 
@@ -56,8 +52,13 @@ class VariablesScenario(ShownAsFile):
     """How mirrored copies are reduced."""
     program: Program
     """What is done with the variables, step by step."""
-    vary: Vary | None = None
-    """Runs the program again with other numbers of reads per write."""
+
+    # What of training there is none of here.
+    failures: ClassVar[None] = None
+    prices: ClassVar[None] = None
+    target_loss: ClassVar[None] = None
+    targets: ClassVar[Targets] = Targets()
+    report: ClassVar[Reporting] = Reporting()
 
     @model_validator(mode="after")
     def _modes_fit(self) -> Self:
@@ -108,7 +109,11 @@ class VariablesScenario(ShownAsFile):
                         f"program.{place}.variable: an average of whole numbers is refused, its "
                         f"shares would be cut: {name} is {there[name].dtype}"
                     )
-        self._check_number_of_actions("program.steps", self.program)
+        if self.acts(self.program.steps) > _MOST_ACTIONS:
+            raise ValueError(
+                f"program.steps: more than {_MOST_ACTIONS:,} reads and writes in all; lower steps "
+                "or times"
+            )
         self._check_memory()
         return self
 
@@ -148,14 +153,6 @@ class VariablesScenario(ShownAsFile):
             )
         if self.replications > 1 and not self.times_are_random:
             raise ValueError("replications has no effect: no time is random")
-        return self
-
-    @model_validator(mode="after")
-    def _can_be_varied(self) -> Self:
-        if self.vary is not None:
-            for ratio in self.vary.reads_per_write:
-                varied = self.with_reads_per_write(ratio)
-            self._check_number_of_actions("vary.reads_per_write", varied)
         return self
 
     @model_validator(mode="after")
@@ -203,56 +200,63 @@ class VariablesScenario(ShownAsFile):
         return self.modes or ("on_write",)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What the runs are called."""
+        return self.modes or (AS_WRITTEN,)
+
+    @property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """Each mode as the strategy that is called so: a step of the program is its round."""
+        pairs = zip(self.all_modes, self.labels, strict=True)
+        return tuple(STRATEGIES[mode].model_validate({"name": label}) for mode, label in pairs)
+
+    def strategy(self, label: str) -> Strategy:
+        """The strategy of this label."""
+        return self.strategies[self.labels.index(label)]
+
+    def cluster_of(self, strategy: Strategy) -> ReplicaCluster:
+        """The cluster, which is the same for all."""
+        return self.cluster
+
+    @property
     def times_are_random(self) -> bool:
         """Whether the time of a step may differ between replications."""
         compute = self.cluster.compute
         return compute is not None and compute.is_random
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What the runs are called."""
-        return self.modes or (AS_WRITTEN,)
-
-    def with_reads_per_write(self, ratio: float) -> Program:
-        """The program with its one outside read so often for each write of a replica.
-
-        ValueError where that is not a whole number of reads.
-        """
-        program = self.program
-        places = [index for index, one in enumerate(program.outside) if isinstance(one, Read)]
-        if len(places) != 1:
-            raise ValueError(
-                "vary.reads_per_write needs exactly one {kind: read} in program.outside"
-            )
-        read = program.outside[places[0]]
-        assert isinstance(read, Read)
-        if read.times != 1:
-            raise ValueError(f"program.outside.{places[0]}.times has no effect: vary sets it")
-        writes = sum(
-            action.times
-            for action in program.replicas
-            if isinstance(action, Writing)
-            and action.variable == read.variable
-            and action.every == read.every
+    def acts(self, steps: int) -> int:
+        """Reads, writes and computations of all in so many steps."""
+        return sum(
+            self.often(place, action, steps) * len(action.on(self._names))
+            for place, action in self.program.actions()
         )
-        if not writes:
-            raise ValueError(
-                f"vary.reads_per_write needs a write of '{read.variable}' in program.replicas, "
-                "as often (every) as the read"
-            )
-        reads = ratio * writes
-        if abs(reads - round(reads)) > 1e-9:
-            raise ValueError(
-                f"vary.reads_per_write {ratio:g}: with {writes} writes a step that is "
-                f"{reads:g} reads; take "
-                f"{'whole numbers' if writes == 1 else f'multiples of 1/{writes}'}"
-            )
-        actions = list(program.outside)
-        if round(reads):
-            actions[places[0]] = read.model_copy(update={"times": round(reads)})
-        else:
-            del actions[places[0]]
-        return program.model_copy(update={"outside": tuple(actions)})
+
+    def often(self, place: str, action: Action, steps: int) -> int:
+        """How often all who carry out an action, at its place in the program, do in these steps."""
+        actors = self.cluster.workers if place.startswith("replicas") else 1
+        return action.times * (steps // action.every) * actors
+
+    def run_of(
+        self, mode: int, replication: int = 0, steps: int | None = None, *, whole: bool = False
+    ) -> ProgramTrace:
+        """One run under one of `all_modes`, by its index; `steps`: only so many.
+
+        `whole`: all its acts and messages are kept, else what there is room for beside the others.
+        """
+        program, runs = self.program, len(self.all_modes) * self.replications
+        glances = MOST_GLANCES // min(self.cluster.workers, MOST_COPIES)
+        return run_program(
+            self.cluster,
+            program if steps is None else program.model_copy(update={"steps": steps}),
+            self.variables,
+            self.all_modes[mode],
+            label=self.labels[mode],
+            seed=self.seed,
+            replication=replication,
+            algorithm=self.cross_device_ops,
+            most_acts=None if whole else max(1, min(MOST_ACTS, glances) // runs),
+            most_sent=None if whole else max(1, MOST_SENT // runs),
+        )
 
     def _reduces_in_replicas(self) -> bool:
         """Is there a write that the chosen algorithm reduces, in some mode?"""
@@ -276,17 +280,6 @@ class VariablesScenario(ShownAsFile):
                 f"variables.{largest}.shape: {self.cluster.workers} copies of all variables would "
                 f"take {total / 1e9:.3g} GB of memory, {_MOST_BYTES / 1e9:g} GB at most; lower "
                 "shape or cluster.workers"
-            )
-
-    def _check_number_of_actions(self, key: str, program: Program) -> None:
-        """Raise ValueError at `key` for a program of too many actions."""
-        acts = sum(
-            action.times * (program.steps // action.every) * len(action.on(self._names))
-            for _, action in program.actions()
-        )
-        if acts * self.cluster.workers > _MOST_ACTIONS:
-            raise ValueError(
-                f"{key}: more than {_MOST_ACTIONS:,} reads and writes in all; lower steps or times"
             )
 
 

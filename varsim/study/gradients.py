@@ -28,7 +28,7 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.strategies import Strategy
 
 NANOSECONDS = 1e9
@@ -163,19 +163,23 @@ LONG: Final = 2
 _LEAST: Final = 3
 
 
-def warm_up(scenario: Scenario) -> int:
+def warm_up(scenario: AnyScenario) -> int:
     """How long (ns) of every run the scenario asks to leave out; 0 where it does not say."""
     return round((scenario.report.measure_after or 0.0) * NANOSECONDS)
 
 
-def window(scenario: Scenario, trace: Trace) -> Window:
+def window(scenario: AnyScenario, trace: Trace) -> Window:
     """Where rates of a run of one of the strategies are measured.
+
+    Of a program from when its variables are there to its end, of training as follows.
 
     From the warm-up that is given to the end. Where none is given, from the end of the second round
     of all workers to that of the last, unless there are too few of them, the run stood still, or
     something happens to its workers at some time: a window might leave that out.
     """
-    (strategy,) = (one for one in scenario.strategies if one.label == trace.strategy)
+    if not isinstance(scenario, Scenario):
+        return Window(trace.began, trace.end)
+    strategy = scenario.strategy(trace.strategy)
     cluster = scenario.cluster_of(strategy)
     workers = strategy.workers(cluster)
     steady = _steady(cluster, workers) and all(one.rank >= workers for one in scenario.events)
@@ -209,7 +213,7 @@ def alone_per_second(scenario: Scenario, trace: Trace) -> float:
     return updates * trace.batch_size * NANOSECONDS / lasted if lasted > 0 else math.nan
 
 
-def micro_batches(scenario: Scenario, label: str) -> int:
+def micro_batches(scenario: AnyScenario, label: str) -> int:
     """Of how many micro-batches a gradient of a strategy is; the yardstick's of one."""
     return next((one.round.micro_batches for one in scenario.strategies if one.label == label), 1)
 

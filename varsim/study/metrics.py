@@ -18,7 +18,7 @@ from varsim.cluster.record.trace import (
     Span,
     Trace,
 )
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.study.gradients import NANOSECONDS, Gradients, Window, updates_per_round
 from varsim.study.lives import INTERVAL, KEPT, PARTS, TO_TARGET
 from varsim.study.simulation import Run, run_one
@@ -35,8 +35,9 @@ COMMON_TIMES = {"loss_at_25": 0.25, "loss_at_50": 0.5, "loss_at_75": 0.75, "loss
 
 
 # Which runs have a number: all, all beside others, those of jobs that fail at random, those at
-# prices, those where `every: optimal` chooses an interval, those of cases of a sweep or plan.
-Of: TypeAlias = Literal["run", "comparison", "life", "price", "choice", "case"]
+# prices, those where `every: optimal` chooses an interval, those of cases of a sweep or plan,
+# programs of variables.
+Of: TypeAlias = Literal["run", "comparison", "life", "price", "choice", "case", "program"]
 
 
 class Metric(NamedTuple):
@@ -215,6 +216,35 @@ TABLE: Final[dict[str, Metric]] = {
     "cost_to_target": Metric("", "price of the time to the target loss", "price", of_values=True),
     SENT: Metric("bytes/s", "bytes from machine to machine per second", "case"),
     COMPUTED: Metric("gradients", "gradients that each worker computed, on average", "case"),
+    "bytes_per_step": Metric(
+        "bytes",
+        "bytes sent over the network once the variables are there, divided by the steps",
+        "program",
+    ),
+    "messages_per_step": Metric(
+        "messages",
+        "messages sent over the network once the variables are there, divided by the steps",
+        "program",
+    ),
+}
+# What programs of variables have, in words that are right there: a step is an update.
+_OF_A_PROGRAM: Final = {
+    "simulated_time": "",
+    "updates": "steps of the program",
+    "updates_per_s": "steps per second of simulated time, once the variables are there",
+    **{
+        name: one.description
+        for name, one in _four("step_time", "s", "time from the end of a step to the next").items()
+    },
+    "share_compute": f"{_SHARE} computing",
+    "share_read": f"{_SHARE} reading variables, or waiting for their first values",
+    "share_write": f"{_SHARE} writing variables",
+    "share_barrier": f"{_SHARE} waiting for other replicas, or for the outside",
+    **dict.fromkeys(("link_bytes", "busiest_link", "bytes_per_step", "messages_per_step"), ""),
+}
+OF_PROGRAMS: Final = {
+    name: TABLE[name]._replace(description=said or TABLE[name].description)
+    for name, said in _OF_A_PROGRAM.items()
 }
 
 
@@ -227,8 +257,10 @@ COMPARISONS: Final = _those_of("comparison")
 COSTS: Final = _those_of("price")
 
 
-def metrics(scenario: Scenario) -> dict[str, Metric]:
+def metrics(scenario: AnyScenario) -> dict[str, Metric]:
     """What is measured of runs of a scenario, in words that are right there."""
+    if not isinstance(scenario, Scenario):
+        return OF_PROGRAMS
     if scenario.failures is None:
         return METRICS
     inside = in_run(scenario.failures)
@@ -238,12 +270,12 @@ def metrics(scenario: Scenario) -> dict[str, Metric]:
     }
 
 
-def throughput(scenario: Scenario) -> str:
+def throughput(scenario: AnyScenario) -> str:
     """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
     return "examples_per_s" if scenario.failures is None else KEPT
 
 
-def bounded(target: str, scenario: Scenario) -> str:
+def bounded(target: str, scenario: AnyScenario) -> str:
     """The metric that a target bounds."""
     return throughput(scenario) if target == "throughput" else target
 
@@ -298,6 +330,25 @@ def measure(
     }
     assert set(values) | set(COMPARISONS) == set(METRICS), "a metric is missing or unexplained"
     return values
+
+
+def measure_program(
+    trace: Trace, worker_time: NDArray[np.int64], window: Window
+) -> dict[str, float]:
+    """Every metric of one run of a program of variables; as `measure`."""
+    steps = len(trace.steps)
+    values = {
+        "simulated_time": trace.end / NANOSECONDS,
+        "updates": float(steps),
+        "updates_per_s": _per_second(steps, window.length),
+        **_named("step_time", np.diff(trace.steps, prepend=window.start), NANOSECONDS),
+        "step_time_mean": window.length / NANOSECONDS / steps,  # to the last digit
+        **_time_split(worker_time),
+        **_traffic(trace),
+        "bytes_per_step": trace.moved / steps,
+        "messages_per_step": trace.messages / steps,
+    }
+    return {name: values[name] for name in OF_PROGRAMS}
 
 
 def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.job import DeadlockError
 from varsim.scenario.fault import check_replication, known
-from varsim.scenario.training import Scenario, is_random, runs_made, steps_repeat, times_are_random
+from varsim.scenario.training import (
+    AnyScenario,
+    Scenario,
+    is_random,
+    runs_made,
+    steps_repeat,
+    times_are_random,
+)
 from varsim.scenario.writing import provenance
 from varsim.strategies import Single
 from varsim.study import metrics as measuring
@@ -46,19 +53,26 @@ from varsim.study.verdict import (
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", bound=AnyScenario, default=Scenario)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Shown):
+class Result(Shown, Generic[S]):
     """Result of a scenario; see COLUMNS for the tables and METRICS for the numbers.
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
-    per replication, or nothing.
+    per replication, or nothing. Of a program of variables each mode is a strategy.
     """
 
     product: ClassVar = "run"
 
-    scenario: Scenario
+    scenario: S
     traces: list[Trace]
     reference: list[Trace]
 
@@ -233,7 +247,7 @@ class Result(Shown):
             (trace.strategy, trace.replication, trace.stopped_by, *map(measured.get, self.metrics))
             for trace, measured in zip(self.traces, self._measured, strict=True)
         ]
-        return DataFrame(rows, columns=[*dict.fromkeys([*tables.COLUMNS["runs"], *self.metrics])])
+        return DataFrame(rows, columns=["strategy", "replication", "stopped_by", *self.metrics])
 
     @cached_property
     def updates(self) -> "DataFrame":
@@ -275,6 +289,20 @@ class Result(Shown):
     def attempts(self) -> "DataFrame":
         """One row per attempt of a job, from a start to the next; empty where nothing fails."""
         return tables.attempts(self.scenario, self.traces)
+
+    @cached_property
+    def acts(self) -> "DataFrame":
+        """One row per act of a program of variables; see `tables.OF_ACTS`."""
+        from varsim.study import program
+
+        return program.frame("acts", program.act_rows(map(program.of_program, self.traces)))
+
+    @cached_property
+    def sent(self) -> "DataFrame":
+        """One row per message of a program of variables."""
+        from varsim.study import program
+
+        return program.frame("sent", program.sent_rows(map(program.of_program, self.traces)))
 
     def loss_curves(
         self,
@@ -388,7 +416,9 @@ class Result(Shown):
 
     @cached_property
     def speeds_alone(self) -> list[float]:
-        """Examples/s of one worker alone, per replication."""
+        """Examples/s of one worker alone, per replication; nothing where nothing is learnt."""
+        if not isinstance(self.scenario, Scenario):
+            return []
         return [alone_per_second(self.scenario, trace) for trace in self.reference]
 
     @cached_property
@@ -408,6 +438,9 @@ class Result(Shown):
 
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
+        if not isinstance(self.scenario, Scenario):
+            each = zip(self.traces, self.measured_splits, self.windows, strict=True)
+            return [measuring.measure_program(*one) for one in each]
         rows = [
             measuring.measure(trace, gradients, split, self.target_loss, self.common_end, span)
             for trace, gradients, split, span in zip(
@@ -491,25 +524,24 @@ def estimates(result: "Result", strategy: str) -> dict[str, Estimate]:
 
 
 def simulate(
-    scenario: Scenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
-) -> "Result":
-    """Run a scenario and return its Result, the same for any number of jobs.
+    scenario: S, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "Result[S]":
+    """Run a scenario of any kind and return its Result, the same for any number of jobs.
 
     Where nothing is random there is one replication, whatever the scenario asks for.
 
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
     run. Where a strategy deadlocks, the result says so (`Result.deadlock`).
     """
-    if not isinstance(scenario, Scenario):
-        if getattr(scenario, "kind", None) == "variables":
-            raise TypeError("a scenario of kind variables is run with varsim.run")
+    if getattr(scenario, "kind", None) not in ("training", "variables"):
         raise TypeError("simulate takes a Scenario; load one with varsim.load(path)")
     check_jobs(jobs)
 
-    often = {
-        index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
-        for index in (*range(len(scenario.strategies)), None)
+    often: dict[int | None, int] = {
+        index: runs_made(scenario, strategy) for index, strategy in enumerate(scenario.strategies)
     }
+    if isinstance(scenario, Scenario):
+        often[None] = runs_made(scenario, Single())
     fails = scenario.failures is not None and scenario.failures.is_random
     count = scenario.replications if fails else max(often.values())
     runs = [
@@ -524,12 +556,13 @@ def simulate(
         # Beside strategies that are random, one that is exact is the same in every replication.
         same = range(1, count if often[run.strategy] == 1 else 1)
         others = (replace(trace, replication=number) for number in same)
-        if run.strategy is not None:
+        if run.strategy is not None and isinstance(scenario, Scenario):
             others = (with_life(scenario, other, smaller) for other in others)
         traces += [trace, *others]
         if progress is not None:
             progress(done, len(runs))
-    return Result(scenario, traces[:-count], traces[-count:])
+    compared = len(scenario.strategies) * count
+    return Result(scenario, traces[:compared], traces[compared:])
 
 
 def _made(run: Run) -> Trace:

@@ -17,9 +17,7 @@ class Shown:
     `product`: of which command it is.
     """
 
-    product: ClassVar[
-        Literal["run", "check", "explain", "sweep", "plan", "tune", "variables", "story"]
-    ]
+    product: ClassVar[Literal["run", "check", "explain", "sweep", "plan", "tune", "story"]]
 
     @cached_property
     def report(self) -> Any:

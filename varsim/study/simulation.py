@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.description.recovery import in_run
@@ -24,13 +24,9 @@ from varsim.cluster.workers.buckets import Reducing
 from varsim.cluster.workers.job import Job
 from varsim.core.blas import one_blas_thread
 from varsim.scenario.extensions import packed, unpacked
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.strategies import Single, Strategy
 from varsim.study.lives import Smaller, rules_of, with_life
-
-if TYPE_CHECKING:
-    pass
-
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -42,7 +38,7 @@ class Run(NamedTuple):
     `strategy` None is the yardstick `single`, to which no events happen.
     """
 
-    scenario: Scenario
+    scenario: AnyScenario
     strategy: int | None
     replication: int
 
@@ -69,17 +65,18 @@ def run_one(
     `events`: it ends once so many have been put on the heap of SimPy, which makes it then, and
     nothing is made of what it showed. `among`: see `engine_of`.
     """
-    trace = None
+    scenario, trace = run.scenario, None
+    if not isinstance(scenario, Scenario):
+        assert run.strategy is not None, "programs are compared with no yardstick"
+        return scenario.run_of(run.strategy, run.replication)
     if lazy and events is None and run.strategy is not None:
-        strategy = run.scenario.strategies[run.strategy]
-        trace = _fast_trace(run, strategy, record, among)
+        strategy = scenario.strategies[run.strategy]
+        trace = _fast_trace(scenario, run.replication, strategy, record, among)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
-    return (
-        trace
-        if events or run.strategy is None
-        else with_life(run.scenario, trace, Smaller(run_alone))
-    )
+    if events or run.strategy is None:
+        return trace
+    return with_life(scenario, trace, Smaller(run_alone))
 
 
 def run_alone(scenario: Scenario, replication: int) -> Trace:
@@ -114,6 +111,7 @@ def started(
 ) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
+    assert isinstance(scenario, Scenario), "a program of variables has no job"
     strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
     cluster = scenario.cluster_of(strategy)
     stop = scenario.stop_of(strategy)
@@ -175,12 +173,14 @@ def engine_of(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> Cho
     return choice_for(start, strategy.rules(start.cluster), among)
 
 
-def _fast_trace(run: Run, strategy: Strategy, record: bool, among: float) -> Trace | None:
+def _fast_trace(
+    scenario: Scenario, replication: int, strategy: Strategy, record: bool, among: float
+) -> Trace | None:
     """The trace of a run by the engine for times alone; None if it is one for SimPy."""
-    if not engine_of(run.scenario, strategy, among).fast:
+    if not engine_of(scenario, strategy, among).fast:
         return None
     try:
-        made = fast_run(run.scenario, strategy, run.replication)
+        made = fast_run(scenario, strategy, replication)
         return made.trace(strategy.label, record=record)
     except NotCoveredError:
         return None

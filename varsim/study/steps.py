@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from varsim.cluster.programs import ProgramTrace, Sent, run_program
+from varsim.cluster.programs import ProgramTrace, Sent
 from varsim.distribute.program import Action, VariableDescription, Writing
 from varsim.distribute.program_run import (
     CROSS_REPLICA,
@@ -84,7 +84,7 @@ class _Story:
         self._there = {one.name: one for one in scenario.variables}
         self._actions = dict(scenario.program.actions())
         self._sent: dict[int, list[Sent]] = defaultdict(list)
-        for row in trace.sent:
+        for row in trace.sent_rows:
             self._sent[row.movement].append(row)
 
     def rows(self) -> list[Row]:
@@ -300,7 +300,7 @@ def _fitting(scenario: VariablesScenario, mode: Mode) -> Telling:
         steps = 2 * telling.steps
         if rows.total() > MOST_ROWS or telling.steps == scenario.program.steps:
             break
-        if _acts(scenario, _last(scenario, steps)) > MOST_ACTS:
+        if scenario.acts(_last(scenario, steps)) > MOST_ACTS:
             break
     fitting = [
         last
@@ -316,17 +316,9 @@ def _run(scenario: VariablesScenario, mode: Mode, steps: int) -> Telling:
     Before that somebody may be ahead, and what he does there has to be seen.
     """
     last = _last(scenario, steps)
-    if (acts := _acts(scenario, last)) > MOST_ACTS:
+    if (acts := scenario.acts(last)) > MOST_ACTS:
         raise ValueError(f"{acts:,} reads and writes are too many to be told one by one")
-    trace = run_program(
-        scenario.cluster,
-        scenario.program.model_copy(update={"steps": last}),
-        scenario.variables,
-        mode,
-        seed=scenario.seed,
-        replication=0,
-        algorithm=scenario.cross_device_ops,
-    )
+    trace = scenario.run_of(scenario.all_modes.index(mode), steps=last, whole=True)
     return Telling(mode, rows_of(scenario, trace), last, trace.began)
 
 
@@ -334,16 +326,3 @@ def _last(scenario: VariablesScenario, steps: int) -> int:
     """The first step, from this one on, at whose end all wait for each other."""
     blocks = scenario.program.blocks()
     return next((block[-1] for block in blocks if block[-1] >= steps), scenario.program.steps)
-
-
-def _acts(scenario: VariablesScenario, steps: int) -> int:
-    """How much is done in so many steps, by all."""
-    program, workers = scenario.program, scenario.cluster.workers
-    names = {one.name: one for one in scenario.variables}
-    return sum(
-        action.times
-        * (steps // action.every)
-        * len(action.on(names))
-        * (workers if place.startswith("replicas") else 1)
-        for place, action in program.actions()
-    )

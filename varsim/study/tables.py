@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from varsim.cluster.description.recovery import goes_on, in_run
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.fault import known
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.study.gradients import NANOSECONDS, Gradients
 from varsim.study.metrics import (
     ACTIVITIES,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
-_WHOSE = {
+WHOSE = {
     "strategy": "label of the strategy",
     "replication": "number of the replication, from 0",
 }
@@ -46,13 +46,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "description": "what the metric means",
     },
     "runs": {
-        **_WHOSE,
+        **WHOSE,
         "stopped_by": "the stop rule that ended the run, deadlock if nothing could happen any "
         "more, or chief if all had ended in good order",
         **{name: f"{about.description} [{about.unit or '1'}]" for name, about in METRICS.items()},
     },
     "updates": {
-        **_WHOSE,
+        **WHOSE,
         "worker": "rank of the worker that computed the gradient",
         "iteration": "the worker's own count, from 0",
         "read_s": "when the parameters were read, s",
@@ -71,7 +71,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "age_s": "ended_s - read_s, s; empty while pending",
     },
     "spans": {
-        **_WHOSE,
+        **WHOSE,
         "worker": "rank of the worker",
         "activity": "compute, read, write, queue, barrier, token, lock or down",
         "start_s": "start, s",
@@ -79,7 +79,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "iteration": "the worker's own count, from 0",
     },
     "evaluations": {
-        **_WHOSE,
+        **WHOSE,
         "time_s": "simulated time, s",
         "global_step": "updates made so far",
         "examples": "examples in applied gradients so far",
@@ -89,16 +89,16 @@ COLUMNS: dict[str, dict[str, str]] = {
         "off_grid": "1 where it was measured besides, as the first update whose loss is at or "
         "below a loss that was waited for; else 0",
     },
-    "steps": {**_WHOSE, "global_step": "number of the update, from 1", "time_s": "when, s"},
+    "steps": {**WHOSE, "global_step": "number of the update, from 1", "time_s": "when, s"},
     "links": {
-        **_WHOSE,
+        **WHOSE,
         "link": "name of the link",
         "bandwidth_bytes_per_s": "what it can carry, bytes/s",
         "moved_bytes": "what had passed it when the run ended, a message in part, bytes",
         "utilization": "carried / (bandwidth x simulated time), 0 to 1",
     },
     "workers": {
-        **_WHOSE,
+        **WHOSE,
         "worker": "rank of the worker",
         "lifetime_s": "simulated time, s: the sum of the next eight",
         "compute_s": "computing gradients, s",
@@ -118,7 +118,7 @@ COLUMNS: dict[str, dict[str, str]] = {
 # The same of a table that there is only where hosts fail at random.
 OF_ATTEMPTS: dict[str, dict[str, str]] = {
     "attempts": {
-        **_WHOSE,
+        **WHOSE,
         "start_s": "when the attempt began, s",
         "productive_s": "work that was kept, with its communication and waiting, s",
         "checkpoint_s": "what completed checkpoints cost, s",
@@ -136,7 +136,7 @@ OF_ATTEMPTS: dict[str, dict[str, str]] = {
 # The same of a table that there is only where workers send while they compute.
 OF_SENDS: dict[str, dict[str, str]] = {
     "sends": {
-        **_WHOSE,
+        **WHOSE,
         "worker": "rank of the worker",
         "activity": "write, or read of parameters that are gathered",
         "start_s": "when it began to be sent, s",
@@ -144,6 +144,38 @@ OF_SENDS: dict[str, dict[str, str]] = {
         "iteration": "the worker's own count when it began, from 0",
     }
 }
+_VALUE = "all elements of a small value, else the first three, then '...' and the mean of all"
+# And of programs of variables: what was done, and what was sent for it.
+OF_ACTS: dict[str, dict[str, str]] = {
+    "acts": {
+        **WHOSE,
+        "step": "number of the step, from 1",
+        "line": "the action's place in the program: its part, and its number in it from 0",
+        "repetition": "which of its `times` it is, from 0",
+        "actor": "who acted: a replica, or the outside",
+        "action": "what was done",
+        "variable": "the variable it was done to; empty for compute",
+        "begin_s": "start, s",
+        "end_s": "end, s",
+        "handed": f"what it was done with: {_VALUE}",
+        "seen": f"what was read, saved or restored: {_VALUE}",
+        "copies": "the first 64 copies of the variable at that moment, with ' | ' between them",
+        "movements": "numbers of the movements made for it, as in sent.csv",
+    },
+    "sent": {
+        **WHOSE,
+        "movement": "number of the movement in the run, from 0: one operation's messages",
+        "round": "number of the round of the movement, from 0; rounds follow one another",
+        "what": "the operation",
+        "from": "who sent: a replica, the outside (on the machine of replica 0) or a server (ps)",
+        "to": "who received",
+        "bytes": "size, bytes",
+        "start_s": "when it was sent, s",
+        "end_s": "when it had arrived, s",
+    },
+}
+# Tables of others that programs have, too.
+_OF_STEPS = ("summary", "spans", "steps", "links")
 # And of jobs that go on with fewer hosts, and of failures that strike inside a run.
 _OF_FEWER = {"hosts": "hosts that took part"}
 _OF_WORKERS = {"worker": "rank of the worker whose attempt it is; a step is one of its gradients"}
@@ -161,22 +193,26 @@ _OF_UNDONE = {
 }
 
 
-def _more_of_attempts(scenario: Scenario) -> dict[str, str]:
+def _more_of_attempts(scenario: AnyScenario) -> dict[str, str]:
     """Columns of attempts that only some have."""
+    if not isinstance(scenario, Scenario):
+        return {}
     if in_run(scenario.failures):
         return _OF_WORKERS
     return _OF_FEWER if goes_on(scenario.recovery) else {}
 
 
-def of_attempts(scenario: Scenario) -> dict[str, dict[str, str]]:
+def of_attempts(scenario: AnyScenario) -> dict[str, dict[str, str]]:
     """The table of attempts, where a scenario has one."""
     if scenario.failures is None:
         return {}
     return {"attempts": OF_ATTEMPTS["attempts"] | _more_of_attempts(scenario)}
 
 
-def columns_of(scenario: Scenario) -> dict[str, dict[str, str]]:
+def columns_of(scenario: AnyScenario) -> dict[str, dict[str, str]]:
     """COLUMNS, in words that are right for a scenario, with the table of attempts if it has one."""
+    if not isinstance(scenario, Scenario):
+        return {name: COLUMNS[name] for name in _OF_STEPS} | OF_ACTS
     undone = _OF_UNDONE if in_run(scenario.failures) else {}
     said = {table: COLUMNS[table] | columns for table, columns in undone.items()}
     return COLUMNS | said | of_attempts(scenario)
@@ -187,13 +223,13 @@ def of_sends(traces: Iterable[Trace]) -> dict[str, dict[str, str]]:
     return OF_SENDS if any(len(trace.send_rows) for trace in traces) else {}
 
 
-def ages_by(scenario: Scenario, strategy: str) -> str:
+def ages_by(scenario: AnyScenario, strategy: str) -> str:
     """What the staleness of a strategy's gradients counts (`Round`)."""
     every = {one.label: one.round.ages_by for one in scenario.strategies}
     return every.get(strategy, "updates")
 
 
-def metrics_of(scenario: Scenario, strategies: Sequence[str]) -> dict[str, Metric]:
+def metrics_of(scenario: AnyScenario, strategies: Sequence[str]) -> dict[str, Metric]:
     """What is measured of some strategies; where jobs fail at random, of their lives, too."""
     counts = dict.fromkeys(ages_by(scenario, strategy) for strategy in strategies)
     return ageing_by(list(counts), metrics(scenario))
@@ -258,11 +294,11 @@ def steps(trace: Trace) -> list[Column]:
     return [np.arange(1, len(trace.steps) + 1), trace.steps / NANOSECONDS]
 
 
-def attempts(scenario: Scenario, traces: Iterable[Trace]) -> "DataFrame":
+def attempts(scenario: AnyScenario, traces: Iterable[Trace]) -> "DataFrame":
     """The table `attempts`, of traces that have one."""
     lived = [trace for trace in traces if trace.life is not None]
     names = [*OF_ATTEMPTS["attempts"], *_more_of_attempts(scenario)]
-    return joined(names, lived, [_life(trace, names[len(_WHOSE) :]) for trace in lived])
+    return joined(names, lived, [_life(trace, names[len(WHOSE) :]) for trace in lived])
 
 
 def _life(trace: Trace, names: Sequence[str]) -> list[Column]:

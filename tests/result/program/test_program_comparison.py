@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.programs import WIRE, add, read, scenario, variable
-from tests.seams import simulate_variables
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Estimate, lead_of, verdict
 
 
@@ -44,25 +42,3 @@ def test_beside_no_time_there_is_no_factor() -> None:
     found = lead_of([1.0, 2.0], [0.0, 0.0], additive=True)
     assert isinstance(found, Estimate)
     assert found.note == "no ratio"
-
-
-def test_a_sure_crossover_and_the_comparison_agree() -> None:
-    """Compute varies far more than what the modes spend on messages, but alike in both."""
-    law = {"kind": "exponential", "mean": 1e-3}
-    found = simulate_variables(
-        scenario(
-            ({"kind": "compute"}, add(1.0)),
-            (read(),),
-            steps=2,
-            replications=3,
-            cluster={"compute": law, "network": WIRE},
-            variables=(variable(aggregation="mean"),),
-            modes=("on_read", "on_write"),
-            vary={"reads_per_write": (0, 1, 20)},
-        )
-    )
-    (crossed,) = found.crossovers()
-    where = crossed.reads_per_write
-    assert where.high - where.low < 0.01 < 1 < where.low  # and the program reads once
-    step = found.report.headline[1]
-    assert (step.code, step.values["best"]) == ("step-fastest", "on_read")

@@ -365,6 +365,11 @@ class Trace:
     # fields of Span, by worker and time: a READ or a WRITE, until it was there, in the `iteration`
     # in which it began.
     send_rows: Rows = field(default_factory=lambda: Rows(len(Span._fields)))
+    # Of a program of variables: when these were there (ns), and step 1 began; and the bytes and
+    # messages that were sent over the network from then on.
+    began: int = 0
+    moved: int = 0
+    messages: int = 0
     # Tokens and copies of the model that changed hands, with the fields of HandOver, by time; of
     # runs whose spans are recorded. None where that is not known: with `--engine fast`, in files.
     hand_overs: NDArray[np.int64] | None = None

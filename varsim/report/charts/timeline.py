@@ -71,7 +71,7 @@ _SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
 _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
 
 
-def content(result: "Result") -> dict[str, Any]:
+def content(result: "Result[Any]") -> dict[str, Any]:
     """The first replication of every strategy, up to one moment; times in ns.
 
     Spans of a worker are (activity, end, iteration), each from the end of the one before; what it
@@ -105,7 +105,7 @@ def content(result: "Result") -> dict[str, Any]:
     }
 
 
-def chart(result: "Result", played: Mapping[str, Any], named: Mapping[str, str]) -> Chart:
+def chart(result: "Result[Any]", played: Mapping[str, Any], named: Mapping[str, str]) -> Chart:
     """What happens in each strategy in the window, a panel each; `played`: the `content`."""
     end, phases = min(played["window"], played["end"]), [one["name"] for one in played["phases"]]
     rows, remarks = [], {}
@@ -144,7 +144,7 @@ def _row(
     return {"who": who, "row": rank, "activity": activity, **at, "kind": kind}
 
 
-def _remark(result: "Result", label: str, end: int) -> str:
+def _remark(result: "Result[Any]", label: str, end: int) -> str:
     """How many workers there are, how many updates, and when the first is made after the window."""
     trace, there = result.trace(label), len(shown_workers(result, label))
     count = int(np.count_nonzero(trace.steps <= end))
@@ -157,7 +157,7 @@ def _remark(result: "Result", label: str, end: int) -> str:
     return "; ".join([*said, updates])
 
 
-def _marks(result: "Result") -> list[str]:
+def _marks(result: "Result[Any]") -> list[str]:
     """What else the key explains, of what there is to see."""
     found = ["\N{BLACK DOWN-POINTING TRIANGLE} update"]
     rows = [_first(result, name) for name in result.strategies]
@@ -166,7 +166,7 @@ def _marks(result: "Result") -> list[str]:
     return found + ["thin bars: communication"] * any(len(sends) for _, sends, _ in rows)
 
 
-def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
+def _strategy(result: "Result[Any]", name: str, end: int) -> dict[str, Any]:
     trace, ranks = result.trace(name), shown_workers(result, name)
     spans, sends, gradients = _first(result, name)
     spans = spans[spans[:, _SPAN["start"]] < end]
@@ -185,11 +185,14 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     with_servers = strategy.sends.to in ("servers", "centre")
     whom = to if with_servers else "other workers"
     sent = _SENT.get((strategy.sends.what, strategy.sends.to), _SAID[Phase.WRITE])
+    received = _RECEIVED
+    if result.scenario.kind == "variables":
+        sent, received = "writing variables", "reading variables"
     return {
         "name": visible(names(result.scenario)[name]),
         "said": {
             "write": sent.format(servers=to),
-            "read": _RECEIVED.format(whom=whom),
+            "read": received.format(whom=whom),
             **({"queue": _SHARING} if shares else {}),
         },
         "shares": shares,
@@ -213,7 +216,7 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     }
 
 
-def _first(result: "Result", name: str) -> list[NDArray[np.int64]]:
+def _first(result: "Result[Any]", name: str) -> list[NDArray[np.int64]]:
     """The first spans, sends and gradients of the workers shown, one more of each than has room."""
     trace, ranks = result.trace(name), shown_workers(result, name)
 
@@ -230,7 +233,7 @@ def _first(result: "Result", name: str) -> list[NDArray[np.int64]]:
     ]
 
 
-def _end(result: "Result", whole: int) -> int:
+def _end(result: "Result[Any]", whole: int) -> int:
     """Up to when all fits on the page (ns)."""
     begun = []
     for name in result.strategies:
@@ -261,7 +264,7 @@ MOST_TO_REACH: Final = 360  # per worker, where it takes so many to see an updat
 MOST_TO_DRAW: Final = 8_000  # of all strategies together, then: a picture of about 2.5 MB
 
 
-def window(result: "Result") -> float:
+def window(result: "Result[Any]") -> float:
     """Seconds shown: the first STEPS steps of the first strategy, in its first replication.
 
     A step is over when half of its workers have finished that iteration, or all micro-batches. The
@@ -290,13 +293,13 @@ def window(result: "Result") -> float:
     return max(end, reach if readable else 1, 1) / 1e9
 
 
-def _first_update(result: "Result", strategy: str) -> int:
+def _first_update(result: "Result[Any]", strategy: str) -> int:
     """When a strategy has made its first update, and replicas by themselves have met (ns)."""
     steps = result.trace(strategy).steps
     return max(int(steps[0]) if len(steps) else 0, met(result, strategy))
 
 
-def met(result: "Result", strategy: str) -> int:
+def met(result: "Result[Any]", strategy: str) -> int:
     """When replicas that train by themselves have first met (ns); 0 if they never do, or always."""
     (own,) = (one for one in result.scenario.strategies if one.label == strategy)
     first = []
@@ -307,19 +310,19 @@ def met(result: "Result", strategy: str) -> int:
     return min(first, default=0)
 
 
-def shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
+def shown_spans(result: "Result[Any]", strategy: str) -> NDArray[np.int64]:
     """The first spans of the workers that are shown: as many as are, and all that begin then."""
     shown, rows = shown_workers(result, strategy), result.trace(strategy).span_rows
     most = (MOST_TO_REACH + 1) * len(shown) + 1
     return rows.least(_START, most, lambda spans: np.isin(spans[:, _WORKER], shown))
 
 
-def _shown(result: "Result", strategy: str) -> int:
+def _shown(result: "Result[Any]", strategy: str) -> int:
     """How many workers are shown."""
     return len(shown_workers(result, strategy))
 
 
-def shown_workers(result: "Result", strategy: str) -> list[int]:
+def shown_workers(result: "Result[Any]", strategy: str) -> list[int]:
     """At most MOST_WORKERS ranks: the slow ones first, as they are what one looks for."""
     cluster, trace = result.scenario.cluster, result.trace(strategy)
     slow = [s.rank for s in cluster.slow_workers] + [s.rank for s in cluster.network.slow_links]

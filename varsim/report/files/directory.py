@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal[
-    "training",
-    "variables",
+    "run",
     "check",
     "sweep",
     "plan",
@@ -33,10 +32,9 @@ Kind: TypeAlias = Literal[
     "why",
     "story",
     "validation",
-    "calibration",
     "stragglers",
 ]
-RUN: Final[tuple[Kind, ...]] = ("training", "variables")
+RUN: Final[tuple[Kind, ...]] = ("run",)
 
 _VALIDATED: Final = (b"Made by `varsim validate", b"Made by `python -m validation")
 _SECTIONS: Final = (
@@ -64,16 +62,11 @@ class Leaves(NamedTuple):
 
 
 KINDS: Final[dict[Kind, Leaves]] = {
-    "training": Leaves.of(
+    "run": Leaves.of(
         *("the report of a run", "summary.json", "report.html"),
         "scenario.yaml summary.csv updates.csv spans.csv evaluations.csv steps.csv links.csv "
-        "attempts.csv sends.csv trace.json.gz",
-        "throughput time_split timeline staleness loss loss_time loss_updates links life",
-    ),
-    "variables": Leaves.of(
-        *("the report of a run", "result.json", "report.html"),
-        "scenario.yaml summary.csv runs.csv acts.csv sent.csv links.csv",
-        "cost step crossover",
+        "attempts.csv sends.csv acts.csv sent.csv trace.json.gz",
+        "throughput step_time time_split timeline staleness loss loss_time loss_updates links life",
     ),
     "sweep": Leaves.of(
         *("a sweep", "results.json", "report.html", "sweep.yaml results.csv runs.jsonl"),

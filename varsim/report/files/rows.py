@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.programs import ProgramTrace
 from varsim.cluster.record.rows import BLOCK, Rows
 from varsim.cluster.record.trace import (
     GradientRow,
@@ -19,11 +20,13 @@ from varsim.cluster.record.trace import (
     Span,
     Trace,
 )
-from varsim.core.inert import field
+from varsim.core.inert import field, number_or_cell
+from varsim.report.formats import csv_lines
 from varsim.study.gradients import Gradients
 from varsim.study.metrics import ACTIVITIES, OUTCOMES
+from varsim.study.program import act_rows, of_program, sent_rows
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, of_attempts, of_sends
+from varsim.study.tables import COLUMNS, OF_ACTS, of_attempts, of_sends
 from varsim.study.tables import links as link_columns
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
@@ -49,7 +52,7 @@ _SECOND = 1_000_000_000
 
 
 def rows_of(
-    result: Result, most_spans: int
+    result: Result[Any], most_spans: int
 ) -> tuple[dict[str, Iterable[str] | bytes], list[dict[str, int]], tuple[str, ...]]:
     """The files of rows, how many rows each run has in them, and what was left out."""
     traces = result.traces
@@ -78,13 +81,17 @@ def rows_of(
     ]
     spans = [trace.span_rows for trace in traces]
     files: dict[str, Iterable[str] | bytes] = {
-        "updates.csv": _csv(COLUMNS["updates"], traces, map(_updates, traces)),
         "spans.csv": _csv(COLUMNS["spans"], traces, map(_span_columns, spans, kept)),
-        "evaluations.csv": _csv(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
         "steps.csv": _csv(COLUMNS["steps"], traces, map(_steps, traces)),
         "links.csv": _csv(COLUMNS["links"], traces, map(_links, traces)),
         FILE: timeline,
     }
+    if result.scenario.kind == "variables":
+        programs = list(map(of_program, traces))
+        acts, sent = _table("acts", act_rows(programs)), _table("sent", sent_rows(programs))
+        return files | {"acts.csv": acts, "sent.csv": sent}, counts, (*notes, *_left_out(programs))
+    files["updates.csv"] = _csv(COLUMNS["updates"], traces, map(_updates, traces))
+    files["evaluations.csv"] = _csv(COLUMNS["evaluations"], traces, map(_evaluations, traces))
     if result.scenario.failures is not None:
         attempts = of_attempts(result.scenario)["attempts"]
         files[ATTEMPTS] = _csv(attempts, traces, map(_attempts, traces))
@@ -92,6 +99,33 @@ def rows_of(
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _csv(names, traces, map(_span_columns, rows, sends))
     return files, counts, notes
+
+
+def _left_out(traces: Sequence[ProgramTrace]) -> Iterator[str]:
+    """Of which runs of programs not every act or message is kept."""
+    for name, pairs in (
+        ("acts.csv", [(len(trace.acts), trace.all_acts) for trace in traces]),
+        ("sent.csv", [(len(trace.sent_rows), trace.all_sent) for trace in traces]),
+    ):
+        kept, all_of = (sum(column) for column in zip(*pairs, strict=True))
+        if kept < all_of:
+            yield (
+                f"{name}: {kept:,} of {all_of:,} rows, the first ones of each run; every other "
+                "number counts all of them"
+            )
+
+
+def _table(name: str, rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
+    """A table of a program as CSV; times in ns are exact seconds there."""
+    columns = list(OF_ACTS[name])
+    times = {at for at, column in enumerate(columns) if column.endswith("_s")}
+
+    def cell(at: int, value: object) -> object:
+        if isinstance(value, int) and at in times:
+            return exact_seconds(value)
+        return number_or_cell(value) if isinstance(value, str) else value
+
+    return csv_lines(columns, ([cell(at, one) for at, one in enumerate(row)] for row in rows))
 
 
 _Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]
@@ -172,7 +206,7 @@ def _attempts(trace: Trace) -> _Parts:
     yield [seconds_text(each) if number < 7 else each for number, each in columns]
 
 
-def _kept_spans(result: Result, most: int) -> list[int]:
+def _kept_spans(result: Result[Any], most: int) -> list[int]:
     """How many spans of each trace are saved: whole replications first, then equal parts."""
     kept = [0] * len(result.traces)
     for replication in range(result.replications):
@@ -195,7 +229,7 @@ T = TypeVar("T", int, NDArray[np.int64])
 
 
 def chrome_trace(
-    result: Result, most: int = MOST_SLICES, most_gradients: int = MOST_GRADIENTS
+    result: Result[Any], most: int = MOST_SLICES, most_gradients: int = MOST_GRADIENTS
 ) -> tuple[bytes, tuple[str, ...]]:
     """Replication 0 of every strategy, gzipped, and what was left out, if anything.
 

@@ -1,18 +1,16 @@
 """What commands leave in their directory: the files of runs, sweeps, plans and explanations."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from varsim.core.inert import number_or_cell
 from varsim.report import formats, page
 from varsim.report.files.directory import KINDS, Kind, put, put_file
-from varsim.report.files.rows import MOST_SPANS, exact_seconds, rows_of
-from varsim.report.formats import Format, csv_lines, csv_text
-from varsim.report.told import Data, Report
+from varsim.report.files.rows import MOST_SPANS, rows_of
+from varsim.report.formats import Format, csv_text
+from varsim.report.told import Report
 from varsim.scenario.space import Sweep
 from varsim.scenario.writing import dump_scenario, needs_text, to_json
-from varsim.study.program import COLUMNS, VariablesResult, act_rows, sent_rows
 from varsim.study.result import Result
 
 Plots: TypeAlias = Literal["png", "svg", ""]
@@ -36,7 +34,7 @@ class Saved(NamedTuple):
 
 
 def save(
-    result: Result | VariablesResult,
+    result: Result[Any],
     directory: Path,
     report: Report | None = None,
     most_spans: int = MOST_SPANS,
@@ -52,12 +50,7 @@ def save(
     """
     of_rows, notes = dict[str, Content](), tuple[str, ...]()
     facts: dict[str, Any] = result.report.facts()
-    kind: Kind = "training"
-    if isinstance(result, VariablesResult):
-        kind = "variables"
-        if rows:
-            of_rows, notes = _rows_of_variables(result), tuple(_left_out(result))
-    elif rows:
+    if rows:
         of_rows, counts, notes = rows_of(result, most_spans)
         facts["remarks"] = list(notes)
         for run, count in zip(facts["runs"], counts, strict=False):
@@ -66,9 +59,9 @@ def save(
         "summary.csv": csv_text(result.report.data),
         "scenario.yaml": head(report.question if report else "") + dump_scenario(result.scenario),
         **of_rows,
-        KINDS[kind].facts: to_json(facts),
+        KINDS["run"].facts: to_json(facts),
     }
-    _put(directory, kind, files, report, plots)
+    _put(directory, "run", files, report, plots)
     return Saved(directory, notes)
 
 
@@ -128,39 +121,3 @@ def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:
 def head(question: str) -> str:
     """The comment that a written scenario begins with: what it is to answer, if that is known."""
     return "".join(f"{f'# {line}'.rstrip()}\n" for line in question.splitlines())
-
-
-def _rows_of_variables(result: VariablesResult) -> dict[str, Content]:
-    return {
-        "runs.csv": csv_text(Data.of(result.runs)),
-        "links.csv": csv_text(Data.of(result.links)),
-        "acts.csv": _table("acts", act_rows(result.written)),
-        "sent.csv": _table("sent", sent_rows(result.written)),
-    }
-
-
-def _left_out(result: VariablesResult) -> Iterator[str]:
-    """Of which runs not every act or message is kept."""
-    for name, pairs in (
-        ("acts.csv", [(len(trace.acts), trace.all_acts) for _, trace in result.written]),
-        ("sent.csv", [(len(trace.sent), trace.all_sent) for _, trace in result.written]),
-    ):
-        kept, all_of = (sum(column) for column in zip(*pairs, strict=True))
-        if kept < all_of:
-            yield (
-                f"{name}: {kept:,} of {all_of:,} rows, the first ones of each run; every other "
-                "number counts all of them"
-            )
-
-
-def _table(name: str, rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
-    """A long table as CSV; times in ns are exact seconds there."""
-    columns = list(COLUMNS[name])
-    times = {at for at, column in enumerate(columns) if column.endswith("_s")}
-
-    def cell(at: int, value: object) -> object:
-        if isinstance(value, int) and at in times:
-            return exact_seconds(value)
-        return number_or_cell(value) if isinstance(value, str) else value
-
-    return csv_lines(columns, ([cell(at, one) for at, one in enumerate(row)] for row in rows))

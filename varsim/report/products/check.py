@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from varsim.core.units import format_count, format_operations
-from varsim.report.notes import plain, plain_rows
+from varsim.report.notes import plain, plain_value
 from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
 from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table, Value
@@ -18,15 +18,15 @@ from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.writing import MADE_BY
 from varsim.strategies.single import Single
 from varsim.study import beginning
-from varsim.study.beginning import Beginning, gradients, hopeless, rates
+from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
+    from varsim.scenario.space import Sweep
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.case import Case
     from varsim.study.experiment import Checked
-    from varsim.study.grid import Grid
     from varsim.study.program import ProgramBeginning
 
 Told: TypeAlias = tuple[tuple[Note, ...], Table, tuple[Note, ...]]  # headline, table, notes
@@ -46,7 +46,7 @@ def report(checked: "Checked[Any]") -> Report:
         case "sweep":
             from varsim.study.grid import Grid
 
-            told = _sweep(Grid(asked))
+            told = _sweep(asked, Grid(asked).cases)
         case _:
             told = _plan(asked)
     asks = any(note.code == "asks" for note in told[2])
@@ -67,7 +67,10 @@ def _facts(about: dict[str, Any], told: Told) -> dict[str, Any]:
     return about | {
         "headline": [plain(note) for note in headline],
         "notes": [plain(note) for note in notes],
-        "rows": plain_rows(table),
+        "rows": [
+            {"row": row, **{one.key: plain_value(one.cells[index]) for one in table.columns}}
+            for index, row in enumerate(table.rows)
+        ],
     }
 
 
@@ -238,7 +241,7 @@ def _variables(scenario: "VariablesScenario", begun: "Sequence[ProgramBeginning]
         "workers": scenario.cluster.workers,
     }
     columns = (
-        column("step_s", "a step", "time_per_step", "s"),
+        column("step_s", "a step", "step_time_mean", "s"),
         column("messages", "messages a step", "messages_per_step"),
         column("bytes", "sent a step", "bytes_per_step", "B"),
     )
@@ -256,14 +259,14 @@ def _variables(scenario: "VariablesScenario", begun: "Sequence[ProgramBeginning]
 # --- sweeps and plans -----------------------------------------------------------------------------
 
 
-def _sweep(grid: "Grid") -> Told:
-    sweep, distinct = grid.sweep, grid.cases
+def _sweep(sweep: "Sweep", rows: "Sequence[tuple[int, str, Case]]") -> Told:
+    distinct = list({case.key: case for _, _, case in rows}.values())
     few, most = (len(distinct) * n for n in (sweep.first_replications, sweep.most_replications))
     number = gradients_of([case.scenario for case in distinct], sweep.first_replications)
     valid: dict[str, Value] = {
         "name": sweep.name,
         "points": len(sweep.points),
-        "rows": len(grid.candidates),
+        "rows": len(rows),
         "different": len(distinct),
         "low": few,
         "high": most,
@@ -282,12 +285,13 @@ def _sweep(grid: "Grid") -> Told:
 
 def _plan(question: "Question") -> Told:
     from varsim.scenario.plan import OBJECTIVES
-    from varsim.study.candidate import distinct
-    from varsim.study.cheapest import Cheapest
+    from varsim.study.cells import distinct
+    from varsim.study.cheapest import Planning
 
-    study = Cheapest(question)
-    cases = [one.case for one in distinct(study.candidates)]
-    some = [case.scenario for case in study.cases]
+    planning = Planning(question)
+    cells = planning.cells
+    cases = [cell.case for cell in distinct(cells)]
+    some = [case.scenario for case in planning.cases(MOST_COUNTED)]
     number = gradients_of(some, question.first_replications)
     of: dict[str, Value] = {
         "name": question.name,
@@ -295,7 +299,7 @@ def _plan(question: "Question") -> Told:
         "high": question.most_replications,
         "gradients": format_count(number),
     }
-    valid = Note("valid-plan", {**of, "cells": len(study.candidates), "different": len(cases)})
+    valid = Note("valid-plan", {**of, "cells": len(cells), "different": len(cases)})
     if not question.enumerated:
         tried = {"cells": question.trials, "of": question.combinations}
         valid = Note("valid-search", {**of, **tried})
@@ -305,7 +309,7 @@ def _plan(question: "Question") -> Told:
         asked["targets"] = tuple(targets)
     asked["who"] = tuple(names(question.base)[label] for label in question.strategies)
     table = _axes([quantity.path for quantity in question.quantities], question.texts)
-    notes = [*cautions.of_scenario(question.base), *cautions.too_large(study.too_large)]
+    notes = [*cautions.of_scenario(question.base), *cautions.memory_of_cells(planning.too_large)]
     notes += [*_vain(cases), *_asks(number, "plan")]
     return (valid, Note("asked", asked)), table, tuple(notes)
 

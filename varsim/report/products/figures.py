@@ -41,7 +41,7 @@ POINTS: Final = 200  # of a curve, at most
 _MOST_BINS: Final = 60  # of a distribution
 
 
-def charts(result: "Result", named: Mapping[str, str]) -> Iterator[Chart]:
+def charts(result: "Result[Any]", named: Mapping[str, str]) -> Iterator[Chart]:
     """Loss against time and against updates, of what every replication evaluated."""
     for by, x in (("time", "time (s)"), ("global_step", "updates")):
         rows = [
@@ -56,7 +56,7 @@ def charts(result: "Result", named: Mapping[str, str]) -> Iterator[Chart]:
             yield Chart("loss", "lines", data, x, "loss", "who", result.target_loss)
 
 
-def _curve(result: "Result", strategy: str, even: bool) -> list[tuple[float, ...]]:
+def _curve(result: "Result[Any]", strategy: str, even: bool) -> list[tuple[float, ...]]:
     """Points of a curve with the interval over the replications, where the mean is finite.
 
     Against time evenly spaced ones, else those that were recorded; between two evaluations the loss
@@ -94,7 +94,7 @@ def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float6
     return recorded
 
 
-def details(result: "Result", named: dict[str, str]) -> Iterator[Table]:
+def details(result: "Result[Any]", named: dict[str, str]) -> Iterator[Table]:
     """Every metric that exists in some strategy; what the busiest links carried."""
     there = {
         metric: about
@@ -157,7 +157,7 @@ def _by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
 
 
 def pictures(
-    result: "Result",
+    result: "Result[Any]",
     named: Mapping[str, str],
     table: Table,
     played: Callable[[], Mapping[str, Any]],
@@ -203,7 +203,7 @@ def _rows(table: Table, column: Column) -> Iterator[tuple[str, object, bool]]:
         yield name, cell, at < table.best
 
 
-def staleness(result: "Result", named: Mapping[str, str]) -> Iterator[Chart]:
+def staleness(result: "Result[Any]", named: Mapping[str, str]) -> Iterator[Chart]:
     """How the staleness of applied gradients is distributed, over all replications."""
     runs: dict[str, list[NDArray[np.int32]]] = {label: [] for label in result.strategies}
     for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):

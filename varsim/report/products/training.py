@@ -52,7 +52,7 @@ def report(result: "Result") -> Report:
     scenario, table = result.scenario, found.table()
     played, curves = cache(partial(content, result)), tuple(charts(result, found.named))
     return Report(
-        "training",
+        "run",
         scenario.name,
         tuple(found.headline()),
         table,
@@ -364,7 +364,7 @@ class _Telling:
             yield Column(key, head, cells, detail=detail, about=COSTS[key].description)
 
 
-def document(result: "Result", remarks: Sequence[str] = ()) -> dict[str, Any]:
+def document(result: "Result[Any]", remarks: Sequence[str] = ()) -> dict[str, Any]:
     """Everything but the long tables, as plain data; `remarks`: on files that were left out."""
     told = result.report
     summary = [
@@ -409,7 +409,7 @@ def document(result: "Result", remarks: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _costs(result: "Result") -> list[dict[str, Any]]:
+def _costs(result: "Result[Any]") -> list[dict[str, Any]]:
     """What each strategy costs, one row each; none without prices."""
     return [
         {"strategy": strategy, "cost": name, "unit": _unit(result, name), **found._asdict()}
@@ -418,7 +418,7 @@ def _costs(result: "Result") -> list[dict[str, Any]]:
     ]
 
 
-def _unit(result: "Result", cost: str) -> str:
+def _unit(result: "Result[Any]", cost: str) -> str:
     prices = result.scenario.prices
     return "" if prices is None else prices.currency + COSTS[cost].unit
 
