@@ -69,7 +69,7 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         ("run small.yaml", {"pandas", "scipy", "matplotlib.pyplot", "multiprocessing"}),
         (
             "run small.yaml --no-plots",
-            {"matplotlib", "sqlite3", "varsim.study.search", "varsim.study.grid"}
+            {"matplotlib", "sqlite3", "varsim.study.cheapest", "varsim.study.grid"}
             | {"varsim.scenario.sweep", "varsim.scenario.variables"},
         ),
     ],

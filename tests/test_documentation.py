@@ -28,8 +28,8 @@ from varsim.scenario.load import file_schema
 from varsim.scenario.plan import MOST_CELLS, TRIALS, load_question, question_of_text
 from varsim.scenario.sweep import load_sweep
 from varsim.scenario.targets import EQUAL_WITHIN
-from varsim.study.search import FRESH
-from varsim.study.search import PROPOSED as BATCH
+from varsim.study.cheapest import FRESH
+from varsim.study.explore import PROPOSED as BATCH
 from varsim.study.why.rerun import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,

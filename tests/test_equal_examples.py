@@ -31,8 +31,8 @@ def ends(result: Result) -> dict[str, tuple[int, int]]:
 def case(made: Scenario, label: str) -> str:
     """What the runs of a strategy are kept by in a sweep."""
     asked = Grid(sweep_of_text(dump_scenario(made), sets=["seed=0,1"]))
-    (key,) = (one.key for point, strategy, one in asked.cases if (point, strategy) == (0, label))
-    return str(key)
+    (found,) = (one for one in asked.candidates if (one.at, one.label) == (0, label))
+    return str(found.case.key)
 
 
 def test_the_others_go_on_until_they_have_as_many_examples() -> None:

@@ -20,6 +20,7 @@ from varsim.cli.console import OUT_OF_BOUNDS, Group, complain, refuse, write
 from varsim.cli.measurements import read, write_measured
 from varsim.cli.options import Jobs, Quiet, processes
 from varsim.report.files.directory import check_target
+from varsim.report.products.recorded import report as measured_report
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
@@ -133,7 +134,8 @@ def _command(given: Mapping[str, object]) -> str:
 
 def _write(whole: Whole, directory: Path, command: str) -> None:
     if whole.comparison is not None:
-        write(f"measured runs: {write_measured(command, whole.comparison, directory)}")
+        page = write_measured(command, measured_report(whole.comparison), directory)
+        write(f"measured runs: {page}")
     write(f"report: {validation_report.write(whole.sections, directory, command)}")
 
 

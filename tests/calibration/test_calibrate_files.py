@@ -142,7 +142,7 @@ class TestNetwork:
         assert "network: {kind: star, bandwidth: 20 GB/s, latency: 300 us}" in large
         assert "network: {kind: star, bandwidth: 1 GB/s, latency: 5 us}" in small
         # From an eighth of the size to eight times it.
-        assert "a line for 524288 B to 16777216 B: median error 0.00%, worst 0.00%" in large
+        assert "a line for 524288 B to 16777216 B: median error 0.00 %, worst 0.00 %" in large
         assert [text.count("(not its sizes)") for text in (large, small)] == [15, 15]
 
     def test_sizes_whose_times_do_not_grow_have_no_bandwidth(self) -> None:
@@ -207,7 +207,7 @@ class TestCompute:
         found: Any = load_scenario(Path("pasted.yaml"))
 
         assert "compute: {kind: trace, file: 'steps.csv', replay: resample}" in text
-        assert "no family has p50, p90 and p99 within 10%" in text
+        assert "no family has p50, p90 and p99 within 10 %" in text
         assert isinstance(found, Scenario)
         assert found.cluster.compute.kind == "trace"
         assert len(found.cluster.compute.seconds[0]) == 500

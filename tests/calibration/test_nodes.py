@@ -38,7 +38,7 @@ def test_links_inside_and_cards_are_found() -> None:
     assert f"network: {{kind: nodes, workers_per_node: 4, {inside}, bandwidth: 24 GB/s" in text
     (latency,) = re.findall(r"24 GB/s, latency: (\S+) us", text)
     assert float(latency) == pytest.approx(8, rel=1e-4)  # times are in whole ns
-    assert text.count("+0.0%") + text.count("-0.0%") == 3 * len(SIZES)
+    assert text.count("+0.0 %") + text.count("-0.0 %") == 3 * len(SIZES)
 
 
 def test_the_time_of_a_ring_is_that_of_a_run(tmp_path: Path) -> None:

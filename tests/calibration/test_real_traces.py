@@ -76,7 +76,7 @@ def test_steps_cut_by_the_recording_are_left_out() -> None:
 
 
 def test_an_idle_gpu_is_told_apart_from_computing() -> None:
-    assert "the GPU idles for 341 ms of a step (55%)" in said("timeline")
+    assert "the GPU idles for 341 ms of a step (55 %)" in said("timeline")
     kept = combine_ranks([trace("timeline")]).steps.rows[0]
     dropped = combine_ranks([trace("timeline")], "drop").steps.rows[0]
     busy = [one.computing for one in trace("timeline").steps]

@@ -42,7 +42,7 @@ def test_what_is_printed_waits_as_long_as_what_was_measured(tmp_path: Path, repl
     assert "  compute: {kind: trace, file: 'steps.csv', replay: cycle}" in found.lines
     text = "\n".join(found.lines)
     assert "workers are slow together: the slowest of a step takes 1.029 times the mean" in text
-    assert "27% longer" in text
+    assert "27 % longer" in text
     assert not any(line.endswith("  chosen") for line in found.lines)
 
     law = {"kind": "trace", "file": str(file), "replay": replay}

@@ -63,5 +63,5 @@ def test_real_steps_that_depend_on_each_other() -> None:
 
     assert "a step is like the one before it (autocorrelation 0.74)" in text
     assert (
-        "41% of the steps take exactly as long as the one before: that looks like samples" in text
+        "41 % of the steps take exactly as long as the one before: that looks like samples" in text
     )

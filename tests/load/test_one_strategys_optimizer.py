@@ -39,7 +39,7 @@ def adam(**settings: float) -> Any:
 def cases(text: str) -> list[str]:
     """What the runs of each strategy of a text are kept by in a sweep."""
     asked = Grid(sweep_of_text(text, sets=["seed=7,8"]))
-    return [case.key for point, _, case in asked.cases if point == 0]
+    return [one.case.key for one in asked.candidates if one.at == 0]
 
 
 def losses(scenario: Scenario, strategy: int | None) -> list[float]:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tests.seams import Note
 from varsim.scenario.plan import Question, question_of_text
-from varsim.study.cells import Cell, Places, all_cells
-from varsim.study.cheapest import Plan
-from varsim.study.runs import Backend, Here, Runs
-from varsim.study.search import Found, Search
+from varsim.study.cheapest import Cheapest
+from varsim.study.plan import Plan
+from varsim.study.pool import Backend, Here
+from varsim.study.runs import Runs
 from varsim.study.store import Store
 
 BASE = """\
@@ -57,18 +57,11 @@ def searched(
     backend: Backend | None = None,
     *,
     exhaustive: bool = False,
-) -> tuple[Found, Runs, list[Cell]]:
+) -> tuple[Plan, Runs]:
     """What is found, with the runs in `directory`."""
-    cells = all_cells(asked)
     with Store(directory) as store, backend or Here() as maker:
-        runs = Runs(store, maker, lambda status: None)
-        found = Search(asked, cells, runs, exhaustive=exhaustive).run()
-    return found, runs, cells
-
-
-def plan_of(found: Found, cells: Sequence[Cell], made: int = 0) -> Plan:
-    """What there is to tell of what was found, but for what binds."""
-    return Plan(found, Places(found.question.quantities, cells), made, None)
+        runs = Runs(store, maker)
+        return Cheapest(asked, exhaustive).run(runs), runs
 
 
 def note(plan: Plan, code: str) -> Note:

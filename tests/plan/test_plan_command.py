@@ -18,7 +18,7 @@ from tests.seams import app as cli
 from varsim.cli.campaigns import Objectives
 from varsim.cli.console import OUT_OF_BOUNDS, USAGE
 from varsim.scenario.plan import OBJECTIVES
-from varsim.study.cells import all_cells, some_cells
+from varsim.study.judged import every_candidate, some_candidates
 from varsim.study.store import STORE, Store
 
 LARGE = """\
@@ -240,17 +240,17 @@ class TestWeight:
 
     def test_some_cells_are_from_all_over_the_space(self) -> None:
         asked = question(LARGE)
-        some = some_cells(asked, 5)
+        some = some_candidates(asked, 5)
         assert [cell.number for cell in some] == [0, 1559, 3119, 4679, 6239]
         ends = [[value.text for value in cell.point.values] for cell in (some[0], some[-1])]
         assert ends == [["2", "1", "1 us"], ["40", "40", "2 us"]]
         small = question()
-        assert [cell.label for cell in some_cells(small, 2)] == ["on_write", "none"]
-        assert some_cells(small, 24) == all_cells(small)
+        assert [cell.label for cell in some_candidates(small, 2)] == ["on_write", "none"]
+        assert some_candidates(small, 24) == every_candidate(small)
 
     def test_where_all_are_left_out_the_first_point_stands_for_them(self) -> None:
         asked = question(LARGE + "where: cluster.workers == 3\n")
-        (only,) = some_cells(asked, 2)
+        (only,) = some_candidates(asked, 2)
         assert (only.number, only.scenario.cluster.workers) == (0, 3)
 
 

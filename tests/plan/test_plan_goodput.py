@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan.planning import BASE, plan_of, question, searched
+from tests.plan.planning import BASE, question, searched
 from tests.seams import Note, Number
-from varsim.study.cells import Cell
-from varsim.study.cheapest import unpriced
+from varsim.study.candidate import Candidate
 from varsim.study.lives import rules_of
+from varsim.study.plan import unpriced
 
 MORTAL = (
     BASE.replace("  - {kind: on_write}\n", "")
@@ -40,10 +40,10 @@ most_replications: 16
 
 def test_the_interval_is_chosen(tmp_path: Path) -> None:
     """Saved every second the chief does little else; every 100 s most is lost with the server."""
-    found, _, _ = searched(question(BLOCK, base=MORTAL), tmp_path)
-    assert found.answer is not None
-    of = {_interval(one.cell): one for one in found.looked_at.values()}
-    assert _interval(found.answer.cell) == 5.0
+    found, _ = searched(question(BLOCK, base=MORTAL), tmp_path)
+    assert found.best is not None
+    of = {_interval(one.candidate): one for one in found.outcomes.values()}
+    assert _interval(found.best.candidate) == 5.0
     assert not of[100.0].feasible
 
 
@@ -51,21 +51,20 @@ def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
     """In every file, as a number; of a cell whose interval is a time there is none."""
     block = BLOCK.replace("[1 s, 5 s, 100 s]", "[optimal, 100 s]")
     base = MORTAL.replace("write: 1 s", "write: 100 ms")
-    found, runs, cells = searched(question(block, base=base), tmp_path)
-    plan = plan_of(found, cells, runs.status.done)
-    best = found.answer
+    found, _ = searched(question(block, base=base), tmp_path)
+    best = found.best
     assert best is not None
     every = best.every.mean
-    strategy = best.cell.scenario.strategies[0]
-    rules = rules_of(best.cell.scenario, strategy)
+    strategy = best.candidate.scenario.strategies[0]
+    rules = rules_of(best.candidate.scenario, strategy)
     assert rules is not None
     assert rules.checkpoint is not None
     assert every == rules.checkpoint.every
 
-    (said,) = (one for one in plan.report.notes if one.code == "optimal-interval")
+    (said,) = (one for one in found.report.notes if one.code == "optimal-interval")
     assert isinstance(said.values["best"], Number)
     assert said.values["best"].mean == every
-    told = plan.report
+    told = found.report
     place = told.data.columns.index("checkpoint_interval")
     first, second = told.data.rows
     assert first[place] == every
@@ -86,17 +85,16 @@ def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
         "recovery: {restart: 1 min}\n"
     )
     block = "minimize: cost_per_million_examples\nspace:\n  recovery.spares.hot: [1, 4]\n"
-    found, runs, cells = searched(question(block, base=base), tmp_path)
-    few, many = (one for _, one in sorted(found.looked_at.items()))
+    found, _ = searched(question(block, base=base), tmp_path)
+    few, many = (one for _, one in sorted(found.outcomes.items()))
     assert few.hourly < many.hourly
     assert few.speed.mean < 0.9 * many.speed.mean
-    plan = plan_of(found, cells, runs.status.done)
-    assert "examples/s kept" in [one.head for one in plan.report.table.columns]
+    assert "examples/s kept" in [one.head for one in found.report.table.columns]
 
 
-def _interval(cell: Cell) -> object:
-    assert cell.scenario.checkpoint is not None
-    return cell.scenario.checkpoint.every
+def _interval(one: Candidate) -> object:
+    assert one.scenario.checkpoint is not None
+    return one.scenario.checkpoint.every
 
 
 def test_faster_storage_without_a_price_is_named(tmp_path: Path) -> None:
@@ -106,21 +104,20 @@ def test_faster_storage_without_a_price_is_named(tmp_path: Path) -> None:
         "minimize: cost_per_million_examples\nspace:\n  checkpoint.write: [100 ms, 4 s]\n"
         "most_replications: 8"
     )
-    found, _, _ = searched(question(block, base=base), tmp_path)
-    assert found.answer is not None
+    found, _ = searched(question(block, base=base), tmp_path)
+    assert found.best is not None
     (free,) = unpriced(found)
     assert (free.name, free.has) == ("checkpoint.write", "100 ms")
-    (slow,) = (one for one in found.looked_at.values() if one != found.answer)
-    assert unpriced(replace(found, answer=slow)) == []
+    (slow,) = (one for one in found.outcomes.values() if one != found.best)
+    assert unpriced(replace(found, best=slow)) == []
 
 
 def test_shares_are_apart_by_points(tmp_path: Path) -> None:
     """70 % of goodput asked for: what is to spare is told as the difference of both shares."""
-    found, runs, cells = searched(question(BLOCK, base=MORTAL), tmp_path)
-    plan = plan_of(found, cells, runs.status.done)
-    assert found.answer is not None
-    (one,) = found.answer.judgements
-    (column,) = (column for column in plan.report.table.columns if column.key == "goodput")
+    found, _ = searched(question(BLOCK, base=MORTAL), tmp_path)
+    assert found.best is not None
+    (one,) = found.best.judgements
+    (column,) = (column for column in found.report.table.columns if column.key == "goodput")
     assert isinstance(column.cells[0], Number)
     assert column.cells[0].margin == pytest.approx(one.surely - 0.7)
 
@@ -132,7 +129,7 @@ def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:
         "checkpoint: {every: 10 min, write: 1 min}\nrecovery: {restart: 1 min}\n"
     )
     block = "minimize: cost_per_million_examples\nspace:\n  checkpoint.write: [1 min, 2 min]\n"
-    found, runs, cells = searched(question(block, base=base), tmp_path)
-    assert found.answer is None
-    assert {one.speed.mean for one in found.looked_at.values()} == {0.0}
-    assert plan_of(found, cells, runs.status.done).report.headline == (Note("no-work-kept"),)
+    found, _ = searched(question(block, base=base), tmp_path)
+    assert found.best is None
+    assert {one.speed.mean for one in found.outcomes.values()} == {0.0}
+    assert found.report.headline == (Note("no-work-kept"),)

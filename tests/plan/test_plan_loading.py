@@ -53,7 +53,7 @@ class TestWhatIsAsked:
     def test_a_change_may_be_another_axis(self) -> None:
         assert question(sets=["cluster.network.bandwidth=1 Gbit/s,2 Gbit/s"]).sizes == (6, 2, 2)
 
-    def test_a_large_space_is_not_looked_at_whole(self) -> None:
+    def test_a_large_space_is_not_outcomes_whole(self) -> None:
         block = "minimize: workers\nspace:\n" + (
             "  cluster.workers: {from: 1, to: 100, step: 1}\n"
             "  cluster.parameter_servers: {from: 1, to: 100, step: 1}\n"

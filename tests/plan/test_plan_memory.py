@@ -7,8 +7,10 @@ import pytest
 from tests.plan.planning import BASE, BLOCK, note, question
 from tests.seams import Number
 from varsim import ScenarioError
-from varsim.study.cheapest import Plan, Planning
-from varsim.study.runs import Here, Runs
+from varsim.study.cheapest import Cheapest
+from varsim.study.plan import Plan
+from varsim.study.pool import Here
+from varsim.study.runs import Runs
 from varsim.study.store import Store
 
 SERVERS = "memory: {server: 15 MB, exceeded: refuse}\n"
@@ -26,9 +28,9 @@ class TestPlan:
             for name, more in (("free", ""), ("limited", SERVERS))
         )
         for plan, servers in ((free, 1), (limited, 2)):
-            best = plan.found.answer
+            best = plan.best
             assert best is not None
-            assert best.cell.machines.servers == servers
+            assert best.candidate.machines.servers == servers
         assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
         assert note(limited, "memory-cells").values == {
             "who": ("2 of async PS",),
@@ -38,9 +40,9 @@ class TestPlan:
         }
         marked = self.answer(
             tmp_path / "marked", block, base + SERVERS.replace("refuse", "mark")
-        ).found.answer
+        ).best
         assert marked is not None
-        assert marked.cell.machines.servers == 1
+        assert marked.candidate.machines.servers == 1
 
     def test_nothing_fits(self) -> None:
         asked = question(
@@ -50,9 +52,9 @@ class TestPlan:
             ScenarioError,
             match="no configuration of the space fits into memory: 'on_write' does",
         ):
-            Planning(asked)
+            Cheapest(asked)
 
     def answer(self, directory: Path, block: str, base: str) -> Plan:
         with Store(directory) as store, Here() as maker:
-            runs = Runs(store, maker, lambda status: None)
-            return Planning(question(block, base=base)).run(runs)
+            runs = Runs(store, maker)
+            return Cheapest(question(block, base=base)).run(runs)

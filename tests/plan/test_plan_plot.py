@@ -8,8 +8,7 @@ from tests.plan.planning import BASE, BLOCK, codes, question, searched
 from varsim.report.charts.marks import drawn
 from varsim.report.formats import render
 from varsim.report.told import Chart, Report
-from varsim.study.cells import Places
-from varsim.study.cheapest import Plan, trade
+from varsim.study.plan import Plan, trade
 from varsim.study.verdict import student_t
 
 
@@ -20,8 +19,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 def planned(folder: Path, *sets: str) -> Plan:
     asked = question(sets=sets)
-    found, runs, cells = searched(asked, folder)
-    return Plan(found, Places(asked.quantities, cells), runs.status.done, None)
+    plan, _ = searched(asked, folder)
+    return plan
 
 
 def the(plan: Plan) -> Chart:
@@ -31,11 +30,11 @@ def the(plan: Plan) -> Chart:
 
 
 def test_points_stand_at_cost_and_throughput(plan: Plan) -> None:
-    chart, every = the(plan), trade(plan.found).every
+    chart, every = the(plan), trade(plan).every
     assert list(chart.data["x"]) == [one.hourly for one in every]
     assert list(chart.data["mean"]) == [one.speed.mean for one in every]
     assert list(chart.data["hollow"]) == [not one.feasible for one in every]
-    assert [one == plan.found.answer for one in every] == list(chart.data["ring"])
+    assert [one == plan.best for one in every] == list(chart.data["ring"])
     assert sum(chart.data["ring"]) == 1 < sum(chart.data["hollow"]) < len(every)
     assert chart.target == 150
     assert chart.x == "cost per hour (USD/h)"
@@ -48,7 +47,7 @@ def test_the_line_joins_the_highest_means(plan: Plan) -> None:
         assert list(values) == sorted(set(values)), "the front only rises"
     fine = [
         (one.hourly, one.speed.mean)
-        for one in trade(plan.found).every
+        for one in trade(plan).every
         if all(miss.target == "throughput" for miss in one.missed)
     ]
     for cost, speed in fine:  # none is above the line
@@ -67,9 +66,8 @@ def test_its_first_axis_is_what_is_minimized(tmp_path: Path) -> None:
     """Where that is not the cost of an hour there is no front along that."""
     block = BLOCK.replace("minimize: cost_per_hour", "minimize: cost_per_million_examples")
     asked = question(block)
-    found, runs, cells = searched(asked, tmp_path)
-    plan = Plan(found, Places(asked.quantities, cells), runs.status.done, None)
-    chart, every = the(plan), trade(plan.found).every
+    plan, _ = searched(asked, tmp_path)
+    chart, every = the(plan), trade(plan).every
     assert chart.x == "cost of a million examples (USD)"
     assert list(chart.data["x"]) == [one.objective.mean for one in every]
     assert not any(chart.data["front"])
@@ -87,10 +85,9 @@ def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
         base = base.replace(before, after)
     block = BLOCK.replace("  cluster.parameter_servers: [1, 2]\n", "")
     asked = question(block, [failing, "stop={global_steps: 60}"], base)
-    found, runs, cells = searched(asked, tmp_path)
-    plan = Plan(found, Places(asked.quantities, cells), runs.status.done, None)
+    plan, _ = searched(asked, tmp_path)
     chart = the(plan)
-    for height, one in zip(chart.data["mean"], trade(plan.found).every, strict=True):
+    for height, one in zip(chart.data["mean"], trade(plan).every, strict=True):
         (judgement,) = one.judgements
         assert height == judgement.mean
     assert chart.target == 0.5

@@ -9,12 +9,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.goldens import GOLDEN, check_columns
-from tests.plan.planning import plan_of, searched
+from tests.plan.planning import searched
 from tests.seams import load_text, simulate
 from varsim.report.formats import render
 from varsim.scenario.plan import load_question
-from varsim.study.cells import Places
-from varsim.study.cheapest import Plan, answer_scenario
+from varsim.study.plan import answer_scenario
 from varsim.study.verdict import one_sided
 
 FILE = Path(__file__).parent.parent.parent / "scenarios" / "plan_resnet50.yaml"
@@ -25,9 +24,8 @@ def part_of_it() -> list[list[str]]:
     asked = load_question(FILE, ["cluster.parameter_servers=4"])
     asked = replace(asked, strategies=("on_write", "two backups"), most_replications=6)
     with TemporaryDirectory() as folder:
-        found, runs, cells = searched(asked, Path(folder))
-    plan = plan_of(found, cells, runs.status.done)
-    return list(csv.reader(io.StringIO(render(plan.report, "csv"))))
+        found, _ = searched(asked, Path(folder))
+    return list(csv.reader(io.StringIO(render(found.report, "csv"))))
 
 
 def test_it_begins_with_its_question() -> None:
@@ -48,11 +46,11 @@ def test_a_part_of_it_gives_the_golden_cells() -> None:
 @pytest.mark.slow
 def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
     asked = load_question(FILE)
-    found, runs, cells = searched(asked, tmp_path / "runs")
-    best = found.answer
+    found, runs = searched(asked, tmp_path / "runs")
+    best = found.best
     assert best is not None
     # Run again with seeds that the search never saw: 20 runs, each with its own.
-    text = Plan(found, Places(asked.quantities, cells), 0, None)
+    text = found
     assert text.scenario is not None
     speeds, staleness = [], []
     for seed in range(1000, 1020):
@@ -67,16 +65,16 @@ def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
     assert one_sided(staleness, lower=False) <= asked.targets.staleness_p99
     # Every cell of the space, each that is cheaper with as many runs as a plan ever makes.
     thorough = replace(asked, first_replications=8)
-    everything, all_runs, _ = searched(thorough, tmp_path / "runs", exhaustive=True)
-    assert len(everything.looked_at) == found.distinct == 273
+    everything, all_runs = searched(thorough, tmp_path / "runs", exhaustive=True)
+    assert len(everything.outcomes) == found.distinct == 273
     assert runs.status.done < all_runs.status.done
     cheaper = [
         one
-        for one in everything.looked_at.values()
+        for one in everything.outcomes.values()
         if one.feasible and one.objective.mean < (1 - asked.tolerance) * best.objective.mean
     ]
     assert cheaper == []
-    print(f"\nanswer {best.cell.label} at {best.objective.mean:.2f}: {runs.status.done} runs, "
+    print(f"\nanswer {best.strategy} at {best.objective.mean:.2f}: {runs.status.done} runs, "
           f"exhaustive {all_runs.status.done}")  # fmt: skip
 
 
@@ -87,9 +85,9 @@ def test_the_answer_is_a_scenario() -> None:
     asked = load_question(FILE, ["cluster.parameter_servers=4"])
     asked = replace(asked, strategies=("on_write",), most_replications=4)
     with TemporaryDirectory() as folder:
-        found, _, _ = searched(asked, Path(folder))
-    assert found.answer is not None
-    scenario = answer_scenario(asked.name, found.answer)
+        found, _ = searched(asked, Path(folder))
+    assert found.best is not None
+    scenario = answer_scenario(asked.name, found.best)
     assert load_text(dump_scenario(scenario)) == scenario
     assert [one.label for one in scenario.strategies] == ["on_write"]
     assert scenario.prices is not None

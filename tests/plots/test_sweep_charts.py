@@ -1,20 +1,21 @@
 """The charts of a sweep as data, and that they can be drawn for every kind of sweep."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.sweep.booked import booked
 from varsim.report.charts.marks import drawn, write_all
 from varsim.report.products.sweep_points import axes, beside
 from varsim.report.told import Chart, Report
 from varsim.scenario.space import Sweep
 from varsim.scenario.sweep import sweep_of_text
-from varsim.study.case import cases_of
+from varsim.study.candidate import short_names
+from varsim.study.case import Finished
 from varsim.study.grid import SPEEDS as COLUMNS
-from varsim.study.grid import Table, Yardstick, short_names, table_of
-from varsim.study.runs import Books, Here, carry_out
-from varsim.study.store import Store
+from varsim.study.grid import Table, Yardstick
 
 BASE = """\
 name: tiny
@@ -39,11 +40,8 @@ def table(tmp_path: Path, *sets: str, block: str = "") -> Table:
 
 
 def swept(tmp_path: Path, sweep: Sweep) -> Table:
-    cases = cases_of(sweep)
-    with Store(tmp_path) as store, Here() as backend:
-        books = Books(sweep, (case for _, _, case in cases), store.runs())
-        carry_out(books, store, backend, lambda status: None, books.begin())
-    return table_of(sweep, cases, books)
+    found, _ = booked(sweep, tmp_path)
+    return found
 
 
 def charts(found: Table) -> dict[str, list[Chart]]:
@@ -63,7 +61,7 @@ def line(chart: Chart, who: str) -> list[tuple[float, float]]:
 def test_one_worker_by_hand(tmp_path: Path) -> None:
     # A model of 100 MB takes 100 ms each way at 1 GB/s: 10 and 3.33 steps of one example a second.
     found = table(tmp_path, "cluster.workers=1,2")
-    by = {(row.strategy, row.point): row for row in found.rows}
+    by = {(row.strategy, row.candidate.at): row for row in found.rows}
     assert by["single", 0].mean("examples_per_s") == pytest.approx(10)
     assert by["none", 0].mean("examples_per_s") == pytest.approx(1 / 0.3)
     assert by["none", 0].scaling["efficiency"].mean == pytest.approx(1 / 3)
@@ -135,7 +133,7 @@ def test_which_there_are_and_that_they_can_be_drawn(tmp_path: Path) -> None:
 
 def test_costs_by_hand(tmp_path: Path) -> None:
     found = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 36, server_hour: 7.2}")
-    by = {(row.strategy, row.point): row for row in found.rows}
+    by = {(row.strategy, row.candidate.at): row for row in found.rows}
     assert by["none", 1].mean("cost_per_hour") == pytest.approx(2 * 36 + 7.2)
     assert by["single", 1].mean("cost_per_hour") == pytest.approx(36)
     # 36 an hour for 10 examples a second: 1,000 for a million.
@@ -159,13 +157,11 @@ def test_short_names_tell_apart() -> None:
 
 def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     found = table(tmp_path, "seed=1,2")
-    nothing = Table(found.sweep, tuple(row._replace(estimates={}) for row in found.rows))
+    nothing = Table(found.sweep, tuple(replace(row, runs=()) for row in found.rows))
     assert [note.code for note in nothing.report.headline] == ["nothing"]
     assert charts(nothing) == {}
-    failed = Table(
-        found.sweep,
-        tuple(row._replace(estimates={}, values={}, failure="why\nmore") for row in found.rows),
-    )
+    why = Finished("key", 0, 0.1, {}, "why\nmore")
+    failed = Table(found.sweep, tuple(replace(row, runs=(why,)) for row in found.rows))
     note = failed.report.notes[0]
     assert (note.code, note.values["why"], note.values["count"]) == ("failed-rows", "why", 6)
     cells = {cell for one in failed.report.table.columns for cell in one.cells}
@@ -188,7 +184,7 @@ def test_where_hosts_fail_the_work_that_is_kept_is_drawn(tmp_path: Path) -> None
 def test_all_that_is_swept_is_on_the_axis(tmp_path: Path) -> None:
     """Also values at which there is nothing to draw, as where a target was not reached."""
     found = table(tmp_path, "cluster.workers=1,2,3")
-    only = tuple(row for row in found.rows if row.point == 1)
+    only = tuple(row for row in found.rows if row.candidate.at == 1)
     chart = the(Table(found.sweep, only), "throughput")
     _, (panel,) = drawn([chart], found.report.families)
     low, high = panel.get_xlim()

@@ -177,7 +177,9 @@ def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path
         assert printed.count("\n") > 5
         first = printed.splitlines()[0].split()
         assert first == done.stdout.split()[: len(first)]
-        assert command == "explain" or printed in done.stdout
+        table = next(part for part in printed.split("\n\n") if "───" in part)
+        assert command == "explain" or table in done.stdout
+        assert "--set" not in printed, "what is typed in Python is said"
         assert plot in dir(result.plot)
 
 

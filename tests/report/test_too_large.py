@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.study.cheapest import Plan
 from varsim.study.grid import Table
+from varsim.study.plan import Plan
 from varsim.study.result import Result
 from varsim.study.why.account import Why
 
@@ -65,8 +65,8 @@ def test_plan(settings: dict[str, Any]) -> None:
     targets = {"throughput": "0.1 examples/s"}
     found = varsim.plan(settings | {"targets": targets, "plan": block})
     assert isinstance(found, Plan)
-    assert found.found.answer is not None
-    assert found.found.answer.cell.label == "plain"
+    assert found.best is not None
+    assert found.best.strategy == "plain"
     assert found.report.headline[0].values["large"] == "device"
     (marked,) = (note for note in found.report.notes if note.code == "memory-marked")
     assert marked.values["who"] == ("plain",)

@@ -145,8 +145,8 @@ class TestManyScenarios:
     @pytest.mark.parametrize("spells", [False, True])
     def test_of_a_plan(self, tmp_path: Path, spells: bool) -> None:
         asked = planning.question(PLAN, [f"cluster.compute={SLOW if spells else HEAVY}"])
-        found, _, cells = planning.searched(asked, tmp_path, exhaustive=True)
-        told = planning.codes(planning.plan_of(found, cells))
+        found, _ = planning.searched(asked, tmp_path, exhaustive=True)
+        told = planning.codes(found)
         # Each of the runs holds some 10 steps, 0.5 correlation times.
         assert ("few-spells" in told, "heavy-tail" in told) == (spells, not spells)
 

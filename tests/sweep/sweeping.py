@@ -1,11 +1,22 @@
 """Small sweeps for tests: a scenario of times only, quick to run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import varsim
 from tests.seams import Note, Report, sweep_of_text
+
+
+def with_values(row: Any, values: Sequence[float], metric: str = "examples_per_s") -> Any:
+    """A row whose runs had these values of a metric, one each."""
+    first = row.runs[0]
+    runs = (
+        first._replace(replication=number, measured={**first.measured, metric: value})
+        for number, value in enumerate(values)
+    )
+    return replace(row, runs=tuple(runs))
 
 
 def told(table: Any) -> Report:

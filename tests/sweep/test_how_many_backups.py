@@ -38,18 +38,18 @@ class TestHowManyBackups:
         self.check(swept(path, slice(None), 100, ["backup_workers"], precision=0.008))
 
     def check(self, table: Table) -> None:
-        speeds = {self.replicas(table, row): row.values["examples_per_s"] for row in table.rows}
+        speeds = {self.replicas(row): row.values("examples_per_s") for row in table.rows}
         found = ranked(speeds, equal_within=0.0, highest=True)
         candidates = set() if found is None else set(found.tied)
         assert self.BEST in candidates
         assert len(candidates) <= 3, "the interval is narrow enough to say something"
         for row in table.rows:
-            expected = self.rate(self.replicas(table, row))
-            rate = row.estimates["examples_per_s"]
+            expected = self.rate(self.replicas(row))
+            rate = row.estimate("examples_per_s")
             # Twice the 95 % half-width: none of a dozen points is beyond it by chance.
             assert abs(rate.mean - expected) <= 2 * rate.half_width + 1e-3 * expected
             assert rate.half_width < 0.03 * expected
 
     @staticmethod
-    def replicas(table: Table, row: Row) -> int:
-        return int(table.sweep.points[row.point].values[0].text)
+    def replicas(row: Row) -> int:
+        return int(row.candidate.point.values[0].text)

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from tests.seams import Attempt, Run, run_one
-from tests.sweep.sweeping import BASE, carried_out, noted, sweep
+from tests.sweep.sweeping import BASE, carried_out, noted, sweep, with_values
 from varsim import load
 from varsim.cluster.record.trace import WORKER
 from varsim.report.products.sweep_points import points
 from varsim.study.grid import Grid, descriptions
 from varsim.study.lives import INTERVAL
-from varsim.study.verdict import interval
 
 MORTAL = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 1 s}")
 MORTAL = MORTAL.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n", "") + (
@@ -135,11 +134,7 @@ def test_few_common_runs_are_told_of(tmp_path: Path) -> None:
 
     def told(*values: tuple[float, ...]) -> tuple[str, set[str]]:
         rows = [
-            row._replace(
-                replications=len(own),
-                values=row.values | {"kept_examples_per_s": own},
-                estimates=row.estimates | {"kept_examples_per_s": interval(own)},
-            )
+            with_values(row, own, "kept_examples_per_s")
             for row, own in zip(table.rows, values, strict=True)
         ]
         changed = replace(table, rows=tuple(rows))

@@ -30,7 +30,7 @@ def test_strategies_that_are_left_out_are_no_misfits(tmp_path: Path) -> None:
     limits = "memory: {server: 1 MB, exceeded: refuse}\n"
     swept = sweep("cluster.workers: [2, 4]", base=BASE + limits)
     table = carried_out(swept, tmp_path)
-    assert {label for _, label in table.misfits} == {"backup_workers"}
+    assert {row.strategy for row in table.too_large} == {"backup_workers"}
     fine = replace(table, rows=tuple(row for row in table.rows if row.strategy == "on_write"))
-    assert not fine.misfits
+    assert not fine.too_large
     assert "memory-rows" not in noted(fine)

@@ -9,13 +9,12 @@ from typer.testing import CliRunner, Result
 
 from tests.seams import Number
 from tests.seams import app as cli
-from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told
-from varsim.cli.campaigns import _teller
+from tests.sweep.sweeping import BASE, SWEPT, carried_out, noted, sweep, told, with_values
 from varsim.report import page
 from varsim.report.files.save import put_report, write_sweep
 from varsim.report.formats import csv_text
+from varsim.report.products.sweep import best_so_far
 from varsim.study.grid import Grid, Table
-from varsim.study.verdict import interval
 
 
 def varsim(*arguments: object) -> Result:
@@ -156,13 +155,7 @@ class TestTold:
         base = BASE if several else BASE.replace(backups, "")
         table = carried_out(sweep("cluster.workers: [2, 3, 4]", base=base), tmp_path)
         speeds = {0: (100.0, 100.1, 99.9), 1: (150.0, 150.1, 149.9), 2: (150.0, 149.9, 150.1)}
-        rows = tuple(
-            row._replace(
-                values={"examples_per_s": speeds[row.point]},
-                estimates=row.estimates | {"examples_per_s": interval(speeds[row.point])},
-            )
-            for row in table.rows
-        )
+        rows = tuple(with_values(row, speeds[row.candidate.at]) for row in table.rows)
         first, *_ = told(replace(table, rows=rows)).headline
         who = first.values["tied"]
         assert isinstance(who, tuple)
@@ -191,13 +184,7 @@ class TestTold:
                 return (100.0, 100.1, 99.9)
             return (150.0, 150.1, 150.0) if point == fast else (150.0, 149.9, 150.1)
 
-        rows = tuple(
-            row._replace(
-                values={"examples_per_s": rates(row.point)},
-                estimates=row.estimates | {"examples_per_s": interval(rates(row.point))},
-            )
-            for row in table.rows
-        )
+        rows = tuple(with_values(row, rates(row.candidate.at)) for row in table.rows)
         found = told(replace(table, rows=rows))
         who = found.headline[0].values["tied"]
         assert isinstance(who, tuple)
@@ -265,13 +252,7 @@ class TestTold:
         block = "cluster.workers: [2, 4]\nmost_replications: 2"
         table = carried_out(sweep(block), tmp_path)
         values = {"on_write": (100.0, 110.0), "backup_workers": (90.0, 108.0)}
-        rows = tuple(
-            row._replace(
-                values={"examples_per_s": values[row.strategy]},
-                estimates=row.estimates | {"examples_per_s": interval(values[row.strategy])},
-            )
-            for row in table.rows
-        )
+        rows = tuple(with_values(row, values[row.strategy]) for row in table.rows)
         first, *_ = told(replace(table, rows=rows)).headline
         assert (first.code, first.values["count"]) == ("too-few", 2)
         assert first.values["more"] == "--most-replications 5 --set replications=5"
@@ -280,13 +261,9 @@ class TestTold:
         block = "cluster.workers: [2, 3, 4]\nmost_replications: 2"
         table = carried_out(sweep(block), tmp_path)
         rows = tuple(
-            row._replace(
-                values={"examples_per_s": pair},
-                estimates=row.estimates | {"examples_per_s": interval(pair)},
-            )
+            with_values(row, [90.0 + 10 * row.candidate.at - less, 110.0 + row.candidate.at])
             for row in table.rows
             for less in [8 * (row.strategy == "backup_workers")]
-            for pair in [(90.0 + 10 * row.point - less, 110.0 + row.point)]
         )
         report = told(replace(table, rows=rows))
         cells = [cell for column in report.table.columns for cell in column.cells]
@@ -315,7 +292,7 @@ class TestTold:
         base = base.replace("{global_steps: 10}", stop).replace("on_write", "none")
         swept = sweep("workload.optimizer.learning_rate: [0.1, 0.2]", base=base)
         experiment = Grid(swept)
-        text = _teller(experiment)(experiment.distinct[0].key, 30.0)
+        text = best_so_far(experiment)(experiment.cases[0].key, 30.0)
         assert text.replace("workload.optimizer.", "") == said
 
     @pytest.mark.parametrize("replications", [1, 2])

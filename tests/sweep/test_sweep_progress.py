@@ -9,7 +9,7 @@ from tests.seams import app as cli
 from tests.sweep.sweeping import SWEPT
 from varsim.cli import console
 from varsim.cli.console import SweepProgress
-from varsim.study import runs
+from varsim.study import pool
 from varsim.study.runs import Status
 
 
@@ -45,7 +45,7 @@ def test_lines_come_only_now_and_then(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(runs, "PATIENCE", 1.0)
+    monkeypatch.setattr(pool, "PATIENCE", 1.0)
     file, out = tmp_path / "tiny.yaml", tmp_path / "out"
     file.write_text(SWEPT)
     scheduler = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:1", "--quiet")

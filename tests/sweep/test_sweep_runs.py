@@ -5,7 +5,7 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +19,25 @@ from tests.sweep.sweeping import BASE, noted, sweep, told
 from varsim.cluster.record.rows import Rows
 from varsim.scenario.space import Sweep
 from varsim.scenario.writing import trace_sha256
-from varsim.study.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
-from varsim.study.runs import DIED, Books, Here, Processes, Status, carry_out
+from varsim.study.candidate import Candidate
+from varsim.study.case import Finished, Task, case_of, measured, packed, run_tasks
+from varsim.study.grid import Grid
+from varsim.study.pool import Here, Pool
+from varsim.study.runs import DIED, Runs, Status
 from varsim.study.store import STORE, Store
 from varsim.study.verdict import student_t
 
 
+def candidates(what: Sweep) -> list[Candidate]:
+    """Every strategy of every point."""
+    return Grid(what).candidates
+
+
 class TestCases:
     def test_what_makes_no_difference_is_no_case_of_its_own(self) -> None:
-        found = cases_of(sweep())
+        found = candidates(sweep())
         keys = {
-            label: {case.key for _, one, case in found if one == label} for _, label, _ in found
+            each.label: {one.case.key for one in found if one.label == each.label} for each in found
         }
         assert {label: len(own) for label, own in keys.items()} == {
             "on_write": 2,  # for it, only the workers matter
@@ -52,8 +60,8 @@ class TestCases:
     def test_one_worker_alone_is_the_same_on_any_number(self) -> None:
         text = BASE.replace("- {kind: on_write}", "- {kind: single}")
         block = "cluster.workers: [2, 4, 8]\ncluster.network.latency: [1 us]"
-        cases = [case for _, label, case in cases_of(sweep(block, base=text)) if label == "single"]
-        assert len({case.key for case in cases}) == 1
+        found = candidates(sweep(block, base=text))
+        assert len({one.case.key for one in found if one.label == "single"}) == 1
 
     def test_how_results_are_read_changes_no_case(self) -> None:
         whole = sweep("seed: [8]").points[0].scenario
@@ -62,7 +70,8 @@ class TestCases:
         assert case_of(whole, whole.strategies[0]) == case_of(other, whole.strategies[0])
 
     def test_only_some_strategies(self) -> None:
-        assert {label for _, label, _ in cases_of(sweep(), ["on_write"])} == {"on_write"}
+        some = replace(sweep(), strategies=("on_write",))
+        assert {one.label for one in candidates(some)} == {"on_write"}
 
     def test_points_meet_the_same_draws(self) -> None:
         """Worker 0's first step takes as long with 2 workers as with 4, in each replication."""
@@ -81,9 +90,9 @@ class Shuffled(Here):
 
     jobs, window = 4, 64
 
-    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
-        future: Future[list[Finished]] = Future()
-        future.set_result(run_tasks(tasks)[::-1])
+    def submit(self, function: Any, *given: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*given)[::-1])
         return future
 
 
@@ -96,13 +105,13 @@ class Deadly(Here):
     def __init__(self, deadly: set[tuple[str, int]], times: int = 1_000_000) -> None:
         self.deadly, self.times, self.jobs_seen = deadly, times, [self.jobs]
 
-    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
-        future: Future[list[Finished]] = Future()
-        if self.times and any((task.key, task.replication) in self.deadly for task in tasks):
+    def submit(self, function: Any, *given: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if self.times and any((task.key, task.replication) in self.deadly for task in given[0]):
             self.times -= 1
             future.set_exception(BrokenPipeError())
         else:
-            future.set_result(run_tasks(tasks))
+            future.set_result(function(*given))
         return future
 
     def replace(self, jobs: int) -> None:
@@ -120,32 +129,32 @@ class TestTheSameTable:
 
     def test_in_two_processes(self, tmp_path: Path) -> None:
         one, _ = booked(sweep(), tmp_path / "one")
-        other, _ = booked(sweep(), tmp_path / "other", Processes(2))
+        other, _ = booked(sweep(), tmp_path / "other", Pool(2))
         assert one.sha256 == other.sha256
 
     @pytest.mark.slow
     @pytest.mark.product
     def test_after_a_process_was_killed(self, tmp_path: Path) -> None:
         one, _ = booked(sweep(), tmp_path / "one")
-        cases = cases_of(sweep())
         killed: list[int] = []
-        with Store(tmp_path / "other") as store, Processes(2) as backend:
-            books = Books(sweep(), (case for _, _, case in cases), store.runs())
+        with Store(tmp_path / "other") as store, Pool(2) as backend:
 
-            def kill_once(_: Status) -> None:
-                if not killed:
-                    processes: Any = backend.pool._executor._processes
+            def kill_once(status: Status) -> None:
+                if status.done and not killed:
+                    processes: Any = backend._executor._processes
                     killed.append(next(iter(processes)))
                     os.kill(killed[0], signal.SIGKILL)
 
-            carry_out(books, store, backend, kill_once, books.begin())
+            runs = Runs(store, backend, kill_once)
+            Grid(sweep()).begin(runs)
+            runs.make()
             assert backend.jobs == 1
         other, _ = booked(sweep(), tmp_path / "other")
         assert killed
         assert one.sha256 == other.sha256
 
     def test_on_a_cluster_of_dask(self, tmp_path: Path, scheduler: str) -> None:
-        from varsim.study.runs import Dask
+        from varsim.study.pool import Dask
 
         one, _ = booked(sweep(), tmp_path / "one")
         dask = Dask(scheduler)
@@ -203,11 +212,10 @@ class TestHowOften:
 
 class TestDeaths:
     def test_a_run_that_kills_its_process_twice_is_marked(self, tmp_path: Path) -> None:
-        cases = cases_of(sweep())
-        key = cases[1][2].key
+        key = candidates(sweep())[1].case.key
         backend = Deadly({(key, 1)})
         table, books = booked(sweep(), tmp_path, backend)
-        assert {row.case for row in table.failed} == {key}
+        assert {row.candidate.case.key for row in table.failed} == {key}
         assert table.failed[0].failure == DIED
         assert books.status.failed == 1
         assert backend.jobs_seen[:2] == [4, 1]
@@ -217,9 +225,9 @@ class TestDeaths:
         assert not again.failed
 
     def test_a_run_whose_process_died_once_counts(self, tmp_path: Path) -> None:
-        cases = cases_of(sweep())
+        key = candidates(sweep())[1].case.key
         one, _ = booked(sweep(), tmp_path / "one")
-        other, _ = booked(sweep(), tmp_path / "other", Deadly({(cases[1][2].key, 1)}, times=1))
+        other, _ = booked(sweep(), tmp_path / "other", Deadly({(key, 1)}, times=1))
         assert one.sha256 == other.sha256
 
 
@@ -234,13 +242,13 @@ def test_a_failing_point_does_not_stop_the_rest(tmp_path: Path) -> None:
         ("on_write", True), ("backup_workers", False), ("on_write", True), ("backup_workers", True)
     ]  # fmt: skip
     assert "the run deadlocked at" in table.rows[3].failure
-    assert table.rows[3].estimates == {}
+    assert math.isnan(table.rows[3].mean("examples_per_s"))
     assert table.rows[1].mean("examples_per_s") > 0
     assert books.status.failed == 4, "two cases in two replications"
 
 
 def test_an_error_in_a_run_is_its_failure() -> None:
-    _, _, case = cases_of(sweep())[0]
+    case = candidates(sweep())[0].case
     broken = case.scenario.model_copy(update={"strategies": ()})
     (done,) = run_tasks([Task("k", 0, packed(case._replace(scenario=broken)))])
     assert done.failure.startswith("IndexError: ")
@@ -258,10 +266,10 @@ class Noting(Here):
     def __init__(self, seconds: float) -> None:
         self.seconds, self.counts = seconds, list[int]()
 
-    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
-        self.counts.append(len(tasks))
-        future: Future[list[Finished]] = Future()
-        ends = [(one.key, one.replication, self.seconds) for one in tasks]
+    def submit(self, function: Any, *given: Any, **named: Any) -> Future[Any]:
+        self.counts.append(len(given[0]))
+        future: Future[Any] = Future()
+        ends = [(one.key, one.replication, self.seconds) for one in given[0]]
         future.set_result([Finished(*end, {"examples_per_s": 1.0}) for end in ends])
         return future
 
@@ -283,11 +291,11 @@ class TestTogether:
         self, tmp_path: Path, seconds: float, first: int, most: int
     ) -> None:
         whole = sweep("seed: {from: 1, to: 400, step: 1}\nmost_replications: 2")
-        cases = list({case.key: case for _, _, case in cases_of(whole, ["on_write"])}.values())
         maker = Noting(seconds)
         with Forgetting(tmp_path) as store:
-            books = Books(whole, cases, [])
-            carry_out(books, store, maker, lambda status: None, books.begin())
+            runs = Runs(store, maker)
+            Grid(replace(whole, strategies=("on_write",))).begin(runs)
+            runs.make()
         assert sum(maker.counts) == 800
         assert (maker.counts[0], max(maker.counts)) == (first, most)
         assert maker.counts[-1] == 1, "few towards the end, so that all end together"
@@ -300,11 +308,11 @@ class Stops(Here):
         super().__init__()
         self.left = after
 
-    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+    def submit(self, function: Any, *given: Any, **named: Any) -> Future[Any]:
         if not self.left:
             raise KeyboardInterrupt
         self.left -= 1
-        return super().submit(tasks[:1]) if len(tasks) == 1 else super().submit(tasks)
+        return super().submit(function, *given, **named)
 
 
 class TestStore:

@@ -6,16 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.sweep.sweeping import carried_out, sweep
-from varsim.cli.campaigns import _teller
-from varsim.study.grid import Grid, Speed
-
-
-def speed(*values: float, exact: bool = False) -> Speed:
-    return Speed(0, "a", "none", sum(values) / len(values), values, exact)
+from varsim.report.products.sweep import best_so_far
+from varsim.study.grid import Grid, times_as_fast
 
 
 def test_the_interval_about_the_ratio_of_means_holds_that_of_the_pairs() -> None:
-    found = speed(18.0, 33.0).over(speed(10.0, 15.0))
+    found = times_as_fast([18.0, 33.0], [10.0, 15.0])
     assert found.mean == pytest.approx(51 / 25)
     # Ratios 1.8 and 2.2; t of one degree of freedom at 97.5 % is 12.7062.
     middle = (math.log(1.8) + math.log(2.2)) / 2
@@ -26,11 +22,11 @@ def test_the_interval_about_the_ratio_of_means_holds_that_of_the_pairs() -> None
 
 
 def test_what_is_proportional_in_every_replication_is_sure() -> None:
-    of_two = speed(20.0, 30.0).over(speed(10.0, 15.0), of=2)
+    of_two = times_as_fast([20.0, 30.0], [10.0, 15.0], of=2)
     assert (of_two.mean, of_two.half_width) == (4, 0)
-    assert speed(20.0, exact=True).over(speed(10.0, exact=True)).half_width == 0
-    assert math.isnan(speed(20.0).over(speed(10.0)).half_width)
-    assert math.isnan(speed(20.0).over(speed(0.0)).mean)
+    assert times_as_fast([20.0], [10.0], (True, True)).half_width == 0
+    assert math.isnan(times_as_fast([20.0], [10.0]).half_width)
+    assert math.isnan(times_as_fast([20.0], [0.0]).mean)
 
 
 def test_the_table_has_half_widths(tmp_path: Path) -> None:
@@ -50,7 +46,8 @@ def test_progress_names_only_what_makes_a_difference() -> None:
         "strategies.backup_workers.replicas_to_aggregate: [1, 2]"
     )
     experiment = Grid(asked)
-    said = {label: _teller(experiment)(case.key, 12.0) for _, label, case in experiment.cases}
+    told = best_so_far(experiment)
+    said = {one.label: told(one.case.key, 12.0) for one in experiment.candidates}
     assert said["on_write"] == "all-reduce at workers = 4: 12 examples/s"
     assert said["backup_workers"].endswith(
         " at workers = 4, replicas_to_aggregate = 2: 12 examples/s"

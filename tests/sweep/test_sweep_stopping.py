@@ -77,6 +77,6 @@ class TestWhatSteers:
         assert {row.replications for row in table.rows} == {1}
         assert books.status.done == len(table.rows)
         assert all(row.precise for row in table.rows)
-        assert all(row.estimates["examples_per_s"].half_width == 0 for row in table.rows)
+        assert all(row.estimate("examples_per_s").half_width == 0 for row in table.rows)
         assert "exact" in noted(table)
         assert not {"wide", "interval-rows", "exact-rows"} & {*noted(table)}

@@ -6,9 +6,10 @@ import pytest
 
 from tests.seams import load_scenario
 from varsim import Scenario
-from varsim.study.runs import Processes, Runs
+from varsim.study.pool import Pool
+from varsim.study.runs import Runs
 from varsim.study.store import Store
-from varsim.study.tune import Tuning
+from varsim.study.tune import BestRates
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TUNED = ("heavy_tail", "k_of_n", "more_gradients_than_workers", "quickstart", "read_every",
@@ -37,8 +38,8 @@ def test_one_rate_for_all_is_that_of_the_workload(name: str) -> None:
 @pytest.mark.slow
 def test_the_quickstarts_are_what_tune_finds(tmp_path: Path) -> None:
     scenario = loaded("quickstart")
-    with Store(tmp_path) as store, Processes(2) as backend:
-        found = Tuning(scenario).run(Runs(store, backend, lambda status: None))
+    with Store(tmp_path) as store, Pool(2) as backend:
+        found = BestRates(scenario).run(Runs(store, backend))
     for one in found.tuned:
         as_good = {one.best.rate, *(tie.rate for tie in one.ties)}
         assert one.before in as_good, f"{one.label} is best at {one.best.rate:g}"

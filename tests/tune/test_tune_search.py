@@ -16,9 +16,10 @@ from varsim import Scenario
 from varsim.report.formats import render
 from varsim.report.products.tune import measured, report
 from varsim.report.told import Cell, Note, Number
-from varsim.study.runs import Backend, Here, Processes, Runs
+from varsim.study.pool import Backend, Here, Pool
+from varsim.study.runs import Runs
 from varsim.study.store import Store
-from varsim.study.tune import MORE, Rates, Tuning
+from varsim.study.tune import MORE, BestRates, Rates
 
 BOWL = {"kind": "quadratic", "dimension": 1}
 LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}
@@ -47,9 +48,9 @@ def made(rate: float, *kinds: str, **changes: Any) -> Scenario:
 def searched(
     what: Scenario, folder: Path, rates: tuple[float, ...] = (), backend: Backend | None = None
 ) -> Rates:
-    search = Tuning(what, rates)
+    search = BestRates(what, rates)
     with Store(folder) as store, backend or Here() as there:
-        return search.run(Runs(store, there, lambda status: None))
+        return search.run(Runs(store, there))
 
 
 def column(found: Rates, key: str) -> tuple[Cell, ...]:
@@ -85,17 +86,18 @@ def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Pat
 def test_a_time_is_that_of_the_whole_run(tmp_path: Path) -> None:
     what = made(0.3, problem=NOISY, targets={"loss": 0.2}, workload={"batch_size": 4})
     found = searched(what, tmp_path, rates=(0.3, 0.6))
-    (again,) = (row for row in found.rows() if row.seeds == "fresh")
+    rows: Any = (dict(zip(found.columns, row, strict=True)) for row in found.cells())
+    (again,) = (row for row in rows if row["seeds"] == "fresh")
 
     chosen = made(
-        again.learning_rate,
+        again["learning_rate"],
         problem=NOISY,
         targets={"loss": 0.2},
         workload={"batch_size": 4},
-        seed=again.seed,
-        replications=again.replications,
+        seed=again["seed"],
+        replications=again["replications"],
     )
-    assert simulate(chosen).estimate("single", "time_to_target").mean == again.mean
+    assert simulate(chosen).estimate("single", "time_to_target").mean == again["time_to_target"]
 
 
 def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: P
 
     assert one.fresh is not None
     assert (one.best.seed, one.fresh.seed) == (4, 5)
-    assert one.fresh.values[:2] != one.best.values[:2]
+    assert one.fresh.reaches[:2] != one.best.reaches[:2]
     assert one.fresh.replications >= 12
     assert said(found, "fresh-seeds").values == {"count": one.fresh.replications, "seed": "5"}
 
@@ -178,8 +180,8 @@ def test_a_rate_that_gets_there_now_and_then_is_no_best_one(tmp_path: Path) -> N
     steady, wild = one.trials
 
     assert 0 < wild.reached < wild.replications
-    assert min(value for value in wild.values if value == value) < min(steady.values)
-    assert one.best == steady
+    assert min(value for value in wild.reaches if value == value) < min(steady.reaches)
+    assert one.best is steady
 
 
 def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
 def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:
     what = made(0.3, "single", "none", problem=NOISY, targets={"loss": 0.2})
     here = searched(what, tmp_path / "one")
-    there = searched(what, tmp_path / "two", backend=Processes(2))
+    there = searched(what, tmp_path / "two", backend=Pool(2))
 
     assert render(report(here), "csv") == render(report(there), "csv")
     assert render(report(here), "json") == render(report(there), "json")

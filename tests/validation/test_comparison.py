@@ -17,9 +17,9 @@ from varsim.calibration.recorded.comparison import (
     halves,
     spread,
 )
-from varsim.calibration.recorded.report import fragment
 from varsim.calibration.recorded.runs import Run
 from varsim.cluster.description.servers import Overheads
+from varsim.report.products.recorded import fragment
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 MET = Overheads(message=0.3e-3)

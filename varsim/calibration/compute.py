@@ -274,8 +274,8 @@ def _dependent(rows: Rows, similar: float) -> Iterator[str]:
     repeated = equal_to_previous(list(rows.values()))
     if repeated >= SAMPLED:
         yield (
-            f"  {repeated:.0%} of the steps take exactly as long as the one before: that looks "
-            "like samples, not like every step measured; part of the autocorrelation is that"
+            f"  {100 * repeated:.0f} % of the steps take exactly as long as the one before: that "
+            "looks like samples, not like every step measured; part of the autocorrelation is that"
         )
     yield "  the measured times are played in order (kind: trace, replay: cycle)"
 
@@ -334,12 +334,13 @@ def _dependent_workers(steps: Stragglers) -> Iterator[str]:
     """Comments on workers whose times in a step are not independent."""
     measured, drawn = steps.slowdown, steps.independent
     how, change = ("together", "longer") if measured < drawn else ("in turn", "shorter")
+    percent = 100 * abs(drawn / measured - 1)
     yield (
         f"  workers are slow {how}: the slowest of a step takes {measured:.4g} times the mean; if "
         f"each worker's times were drawn by themselves, {drawn:.4g}"
     )
     yield (
-        f"    drawing each worker alone makes a barrier {abs(drawn / measured - 1):.0%} {change}: "
+        f"    drawing each worker alone makes a barrier {percent:.0f} % {change}: "
         "whole steps are played, in order"
     )
     yield "    (replay: resample draws whole steps; for more workers write kind: correlated)"
@@ -365,7 +366,7 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
         why = (
             f"fewer than {FEWEST} steps cannot tell families apart"
             if fine
-            else f"no family has p50, p90 and p99 within {WORST:.0%}"
+            else f"no family has p50, p90 and p99 within {100 * WORST:.0f} %"
         )
         lines.append(f"  {why}: the measured times themselves are used")
     return lines

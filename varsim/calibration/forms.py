@@ -352,7 +352,9 @@ def _notes(traces: Sequence[Trace], idle: Idle) -> list[str]:
     else:
         notes.append("  no kernels of a GPU, no collectives of gloo: compute is the whole step")
     if on_device and idling >= _IDLE * whole:
-        share = f"the GPU idles for {format_seconds(idling)} of a step ({idling / whole:.0%})"
+        share = (
+            f"the GPU idles for {format_seconds(idling)} of a step ({100 * idling / whole:.0f} %)"
+        )
         if idle == "drop":
             notes.append(f"  {share}; left out: a step of the scenario is shorter by that")
         else:

@@ -333,7 +333,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
             )
             comments.append(
                 f"  {_bytes(one.size):>14} {format_seconds(one.seconds):>10} "
-                f"{format_seconds(modelled):>10} {modelled / one.seconds - 1:>+8.1%}"
+                f"{format_seconds(modelled):>10} {100 * (modelled / one.seconds - 1):>+7.1f} %"
             )
     return NetworkPart(tuple(comments), yaml)
 
@@ -359,7 +359,7 @@ def _fitted(used: Sequence[Transfer], size: float | None, line: Line) -> list[st
     of = "all sizes" if size is None else f"{_bytes(min(sizes))} to {_bytes(max(sizes))}"
     lines = [
         "  fitted by least squares of relative errors; fitted / measured - 1:",
-        f"  a line for {of}: median error {median(off):.2%}, worst {max(off):.2%}",
+        f"  a line for {of}: median error {100 * median(off):.2f} %, worst {100 * max(off):.2f} %",
     ]
     if len(sizes) == 1:
         lines.append("  one size cannot tell latency from bandwidth: the latency is set to 0")
@@ -388,7 +388,7 @@ def _residuals(tables: Sequence[TransferTable], sizes: Collection[float], line: 
             mark = "" if size in sizes else "  (not its sizes)"
             lines.append(
                 f"  {_bytes(size):>14} {format_seconds(seconds):>10} "
-                f"{format_seconds(line.time(shown)):>10} {line.error(shown):>+8.1%}{mark}"
+                f"{format_seconds(line.time(shown)):>10} {100 * line.error(shown):>+7.1f} %{mark}"
             )
     return lines
 

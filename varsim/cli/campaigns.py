@@ -1,12 +1,11 @@
 """The commands that run a scenario many times: sweep, merge, plan, tune."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import typer
 
@@ -18,14 +17,13 @@ from varsim.cli.runs import swept_of, use
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
     from varsim.scenario.space import Sweep
-    from varsim.study.case import Case
-    from varsim.study.cheapest import Planning
-    from varsim.study.grid import Grid as Swept
-    from varsim.study.runs import Backend, Books, Watcher
-    from varsim.study.store import Store
+    from varsim.study.grid import Table
+    from varsim.study.runs import Runs, Study
 
 
 Kind: TypeAlias = Literal["sweep", "plan"]
+# Says in words which is the best so far, by its key and what it reaches.
+Best: TypeAlias = Callable[[str, float], str]
 
 FAILED: Final = 4
 _MISSING: Final = "counted as missing"
@@ -121,40 +119,33 @@ def sweep(
         )
     from varsim.core.units import counted
     from varsim.report.files.save import write_sweep
+    from varsim.report.products.sweep import best_so_far
     from varsim.scenario.sweep import load_sweep
-    from varsim.study.runs import carry_out
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
-    swept = swept_of(asked, file)
     number, of = shard or (1, 1)
-    mine = swept.distinct[number - 1 :: of]
-    expected = mine * asked.first_replications
-    told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
+    study = swept_of(asked, file, (number, of))
+    where = _Where(jobs or None, scheduler, quiet)
+    made_by = _made_by(study, engine, where)
+    _refuse_excess(study, yes)
     as_it_is = not (given or strategy or precision or most_replications)
-    refuse_excess_of(mine, asked.first_replications, yes)
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)
-    with opened(directory, "made again") as store:
-        books = swept.books(store, mine)
-        todo = books.begin()
-        if books.resumed and not quiet:
-            complain(f"varsim: {books.resumed} of {books.resumed + len(todo)} already there")
-        cases = [books.cases[key] for key, _ in todo]
-        told = _teller(swept)
-        with making(store, cases, jobs or None, scheduler, quiet, told) as (made_by, watch):
-            watch(books.status)
-            write_sweep(asked, question(file, whole=as_it_is, changed=sets), directory)
-            carry_out(books, store, made_by, watch, todo)
-    if told_by and not quiet:
-        complain(told_by)
+    with _running(study, best_so_far(study), where, directory) as runs:
+        if runs.resumed and not quiet:
+            complain(f"varsim: {runs.resumed} of {runs.resumed + len(runs.todo)} already there")
+        write_sweep(asked, question(file, whole=as_it_is, changed=sets), directory)
+        runs.make()
+    if made_by and not quiet:
+        complain(made_by)
     if shard is None:
-        _conclude(swept, books, file, directory, format, plots, all_rows)
+        _conclude(study.table(runs), directory, format, plots, all_rows)
         return
-    write(f"part {number} of {of}: {counted(books.status.done, 'run')} in {directory}")
+    write(f"part {number} of {of}: {counted(runs.status.done, 'run')} in {directory}")
     write(f"when all parts are there: varsim merge {file} DIR DIR ...")
-    if books.status.failed:
-        complain(f"varsim: {counted(books.status.failed, 'run')} failed")
+    if runs.status.failed:
+        complain(f"varsim: {counted(runs.status.failed, 'run')} failed")
         raise typer.Exit(FAILED)
 
 
@@ -181,69 +172,41 @@ def merge(
     from varsim.core.units import counted
     from varsim.report.files.save import write_sweep
     from varsim.scenario.sweep import load_sweep
-    from varsim.study.store import STORE, is_runs_file
+    from varsim.study.runs import Runs
+    from varsim.study.store import STORE, is_runs_file, kept
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
-    swept = swept_of(asked, file)
+    study = swept_of(asked, file)
     for part in parts:
         if not is_runs_file(part / STORE):
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
     directory = claim(file, out, "sweep", asked)
-    keys = {case.key for case in swept.distinct}
-    with opened(directory, _MISSING) as store:
+    keys = {case.key for case in study.cases}
+    with kept(directory, _warn, _MISSING) as store:
         for part in parts:
             if part.resolve() != directory.resolve():
-                with opened(part, _MISSING) as source:
+                with kept(part, _warn, _MISSING) as source:
                     store.add(one for one in source.runs() if one.key in keys)
-        books = swept.books(store)
-        missing = len(books.begin())
+        runs = Runs(store)
+        study.begin(runs)
         as_it_is = not (sets or strategy or precision or most_replications)
         write_sweep(asked, question(file, whole=as_it_is, changed=sets), directory)
-    if missing:
+    if missing := len(runs.todo):
         complain(
-            f"varsim: {counted(books.resumed, 'run')} merged into {directory}; at least "
+            f"varsim: {counted(runs.resumed, 'run')} merged into {directory}; at least "
             f"{counted(missing, 'run is', 'runs are')} missing; to make them: "
             f"varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
-    _conclude(swept, books, file, directory, format, plots, all_rows)
-
-
-def _teller(swept: "Swept") -> Callable[[str, float], str]:
-    """Says in words which case is the best so far: by what makes a difference to its times."""
-    from varsim.study.grid import mattering, short_names
-
-    sweep = swept.sweep
-    first: dict[str, tuple[int, str]] = {}
-    for point, label, case in swept.cases:
-        first.setdefault(case.key, (point, label))
-    varied = mattering(sweep, [(point, label, case.key) for point, label, case in swept.cases])
-
-    def told(key: str, speed: float) -> str:
-        point, label = first[key]
-        chosen = [index for index in varied[label] if index in sweep.for_times]
-        names = short_names([sweep.quantities[index].path for index in chosen])
-        values = (sweep.points[point].values[index].text for index in chosen)
-        where = ", ".join(map(" = ".join, zip(names, values, strict=True)))
-        who = sweep.points[point].scenario.strategy(label).title
-        return f"{who}{where and f' at {where}'}: {speed:,.4g} examples/s"
-
-    return told
+    _conclude(study.table(runs), directory, format, plots, all_rows)
 
 
 def _conclude(
-    swept: "Swept",
-    books: "Books",
-    file: Path,
-    directory: Path,
-    format: options.Tables,
-    plots: bool,
-    all_rows: bool,
+    table: "Table", directory: Path, format: options.Tables, plots: bool, all_rows: bool
 ) -> None:
-    """Write and print what came of it."""
+    """Write and print what came of a sweep."""
     from varsim.report.files.save import FORMS, SWEPT, put_report
 
-    table = swept.table(books)
     asked = question(directory / SWEPT, whole=True)
     told = replace(table.report, question=asked)
     put_report(told if plots else replace(told, pictures=tuple), directory)
@@ -253,6 +216,69 @@ def _conclude(
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
         raise typer.Exit(FAILED)
+
+
+class _Where(NamedTuple):
+    """Where runs are made, and whether that is told: `jobs` None: as is best for so much work."""
+
+    jobs: int | None
+    scheduler: str | None = None
+    quiet: bool = False
+
+
+@contextmanager
+def _running(
+    study: "Study[Any]", best: Best, where: _Where, directory: Path | None = None, then: str = ""
+) -> Iterator["Runs"]:
+    """What makes the runs of a study, and shows how far it is; interrupted, it says how to go on.
+
+    Of runs in the directory that cannot be read it says what becomes of them (`then`).
+    """
+    from varsim.core.units import counted
+    from varsim.study.runs import campaign
+    from varsim.study.store import STORE
+
+    jobs, scheduler, quiet = where
+    progress = SweepProgress(quiet, best)
+    made = campaign(
+        *(study, directory),
+        jobs=jobs,
+        scheduler=scheduler,
+        watch=progress.show,
+        say=_warn,
+        then=then or "made again",
+    )
+    try:
+        with made as runs, progress:
+            yield runs
+    except KeyboardInterrupt:
+        if directory is not None:
+            complain(
+                f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in "
+                f"{directory / STORE}; run the same command again to resume"
+            )
+        raise
+
+
+def _warn(text: str) -> None:
+    complain(f"varsim: {text}")
+
+
+def _made_by(study: "Study[Any]", engine: EngineName, where: _Where) -> str:
+    """Have the runs of a study made by an engine, or refuse where it cannot: what to tell of it."""
+    from varsim.study.runs import among, processes
+
+    expected = study.cases * study.first
+    each = 0.0 if where.scheduler else among(expected, processes(expected, where.jobs))
+    return use(engine, {case.key: case.scenario for case in study.cases}.values(), each)
+
+
+def _refuse_excess(study: "Study[Any]", sure: bool) -> None:
+    """End the command where the first runs of a study are too much to be meant."""
+    from varsim.study.beginning import excess
+
+    if why := excess([case.scenario for case in study.cases], study.first, sure=sure):
+        refuse(why)
 
 
 def claim(
@@ -288,59 +314,6 @@ def claim(
 def _refuse(why: str, directory: Path, default: Path) -> NoReturn:
     other = default if default != directory else Path(f"{default}-2")
     refuse(f"{why}: name another directory, say --out {other}")
-
-
-def opened(directory: Path, then: str) -> "AbstractContextManager[Store]":
-    """The runs that a directory keeps; of those that cannot be read it says what `then` happens."""
-    from varsim.study.store import kept
-
-    return kept(directory, lambda text: complain(f"varsim: {text}"), then)
-
-
-@contextmanager
-def making(
-    store: "Store",
-    cases: "Sequence[Case]",
-    jobs: int | None,
-    scheduler: str | None,
-    quiet: bool,
-    told: Callable[[str, float], str],
-) -> Iterator["tuple[Backend, Watcher]"]:
-    """What makes runs, and what shows how far it is; interrupted, it says how to go on.
-
-    `told` says in words which case, by its key, is the best so far.
-    """
-    from varsim.core.units import counted
-    from varsim.study.runs import backend
-
-    progress = SweepProgress(quiet, told)
-    try:
-        with backend(cases, jobs, scheduler) as made_by, progress:
-            yield made_by, progress.show
-    except KeyboardInterrupt:
-        complain(
-            f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in {store.path}; run "
-            "the same command again to resume"
-        )
-        raise
-
-
-def use_in_campaign(
-    engine: EngineName, runs: "Sequence[Case]", jobs: int | None, scheduler: str | None
-) -> str:
-    """The same for runs of these cases; `jobs` and `scheduler` as of `execution.backend`."""
-    from varsim.study.runs import among, processes
-
-    each = 0.0 if scheduler is not None else among(runs, processes(runs, jobs))
-    return use(engine, [run.scenario for run in {run.key: run for run in runs}.values()], each)
-
-
-def refuse_excess_of(cases: "Sequence[Case]", replications: int, sure: bool) -> None:
-    """End the command where these cases, each run so often at least, are too much to be meant."""
-    from varsim.study.beginning import excess
-
-    if why := excess([case.scenario for case in cases], replications, sure=sure):
-        refuse(why)
 
 
 Objectives = Literal[
@@ -399,11 +372,9 @@ def plan(
     options.check_backend(backend, scheduler)
     options.check_all(every, format)
     from varsim.report.files.save import put_report
-    from varsim.report.products.plan_cells import SCENARIO, scenario_text
+    from varsim.report.products.plan_cells import SCENARIO, best_so_far, scenario_text
     from varsim.scenario.plan import load_question
-    from varsim.study.beginning import MOST_COUNTED
-    from varsim.study.cheapest import Planning
-    from varsim.study.runs import Runs
+    from varsim.study.cheapest import Cheapest
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_question(file, given, minimize, tuple(strategy))
@@ -411,25 +382,19 @@ def plan(
         raise typer.BadParameter(
             f"--exhaustive: {asked.combinations:,} combinations are too many to run all"
         )
-    planning = Planning(asked)
-    cases = planning.cases(MOST_COUNTED) * asked.first_replications
-    made_by = use_in_campaign(engine, cases, jobs or None, scheduler)
-    refuse_excess_of(planning.cases(MOST_COUNTED), asked.first_replications, yes)
+    study = Cheapest(asked, exhaustive)
+    where = _Where(jobs or None, scheduler, quiet)
+    made_by = _made_by(study, engine, where)
+    _refuse_excess(study, yes)
     directory = claim(file, out, "plan", asked)
-    with opened(directory, "made again where they are needed") as store:
-        with making(store, cases, jobs or None, scheduler, quiet, _best_of_plan(planning)) as (
-            by,
-            watch,
-        ):
-            runs = Runs(store, by, watch)
-            found = planning.run(runs, exhaustive)
-        if runs.status.resumed and not quiet:
-            complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
+    then = "made again where they are needed"
+    with _running(study, best_so_far(study), where, directory, then) as runs:
+        found = study.run(runs)
+        if runs.resumed and not quiet:
+            complain(f"varsim: {runs.resumed} of {runs.status.done} runs already there")
         as_it_is = not (given or minimize or strategy)
-        asked_for = question(
-            file, whole=as_it_is, changed=[*sets, *([minimize] if minimize else [])]
-        )
-        report = replace(found.report, question=asked_for)
+        changed = [*sets, *([minimize] if minimize else [])]
+        report = replace(found.report, question=question(file, whole=as_it_is, changed=changed))
         put_report(report, directory, {SCENARIO: scenario_text(found, report)})
     if made_by and not quiet:
         complain(made_by)
@@ -442,28 +407,14 @@ def plan(
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def _best_of_plan(planning: "Planning") -> Callable[[str, float], str]:
-    """Says in words which cell is the best so far."""
-    from varsim.report.products.plan_cells import amount
-    from varsim.report.wording import shown
-
-    question = planning.question
-
-    def say(number: str, value: float) -> str:
-        best = shown(amount(question.objective, value, question.currency))
-        return f"{planning.where(int(number))}: {best}"
-
-    return say
-
-
-class Grid(NamedTuple):
+class LearningRates(NamedTuple):
     """The learning rates that are tried, where the command line says which."""
 
-    rates: tuple[float, ...]
+    given: tuple[float, ...] = ()
 
 
-def grid(text: str) -> Grid:
-    """`0.02,0.05` as a grid."""
+def learning_rates(text: str) -> LearningRates:
+    """`0.02,0.05` as learning rates."""
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:
@@ -472,15 +423,15 @@ def grid(text: str) -> Grid:
         raise typer.BadParameter(f"{text!r} is not a list of learning rates such as 0.02,0.05,0.1")
     if len(set(found)) < len(found):
         raise typer.BadParameter(f"{text!r} names a learning rate twice")
-    return Grid(tuple(found))
+    return LearningRates(tuple(found))
 
 
 def tune(
     file: options.File,
     rates: Annotated[
-        Grid | None,
+        LearningRates | None,
         typer.Option(
-            parser=grid,
+            parser=learning_rates,
             metavar="R,R,...",
             help="Only these learning rates, for every strategy; default: around each one's own, "
             "and further until the best lies between others.",
@@ -509,29 +460,24 @@ def tune(
     the lowest loss. It is searched for in one set of runs and measured in another.
     """
     from varsim.report.files.directory import put_file
-    from varsim.report.products.tune import best_so_far, report, scenario_text
+    from varsim.report.products.tune import best_so_far, scenario_text
     from varsim.scenario.loading import load_scenario
-    from varsim.study.runs import campaign
-    from varsim.study.store import kept
-    from varsim.study.tune import Tuning
+    from varsim.study.tune import BestRates
 
     options.check_all(every, format)
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     scenario = load_scenario(file, given, tuple(strategy))
     try:
-        tuning = Tuning(scenario, rates.rates if rates is not None else ())
+        study = BestRates(scenario, rates.given if rates else ())
     except ValueError as error:
         refuse(f"{file}: {error}")
     if out is not None:
         _check_target(out)
-    refuse_excess_of(tuning.cases, tuning.first, sure=True)
-    with (
-        kept(None, complain) as store,
-        SweepProgress(quiet, partial(best_so_far, tuning)) as progress,
-        campaign(store, tuning.cases * tuning.first, jobs or None, None, progress.show) as runs,
-    ):
-        found = tuning.run(runs)
-    told = replace(report(found), question=question(file, changed=sets))
+    where = _Where(jobs or None, quiet=quiet)
+    _refuse_excess(study, sure=True)
+    with _running(study, best_so_far(study), where) as runs:
+        found = study.run(runs)
+    told = replace(found.report, question=question(file, changed=sets))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:
         put_file(out, scenario_text(found, told.question))

@@ -12,9 +12,8 @@ from varsim.cli.console import OUT_OF_BOUNDS, complain, refuse, show, write
 
 if TYPE_CHECKING:
     from varsim.calibration.forms import Options
-    from varsim.calibration.recorded.comparison import Comparison
-    from varsim.calibration.recorded.report import Table
     from varsim.calibration.recorded.runs import Run
+    from varsim.report.told import Report
 
 Halves: TypeAlias = Literal["first", "second", "all"]
 
@@ -118,6 +117,9 @@ def calibrate(
     half: Annotated[
         Halves, typer.Option(help="Use the first half of the runs, the second, or all.")
     ] = "first",
+    format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", help="A part of a scenario, or JSON.")
+    ] = "yaml",
 ) -> None:
     """Turn measurements into part of a scenario.
 
@@ -130,13 +132,15 @@ def calibrate(
         | {"--workers-per-node": workers_per_node, "--idle": idle, "--out": out},
         {"--runs": runs, "--half": None if half == "first" else half},
     )
+    if out is not None and format == "json":
+        raise typer.BadParameter("--format json has no effect: --out writes YAML")
     if files:
         from varsim.calibration.forms import Options
 
         asked = Options(form, collective, ranks, unit, idle)
-        _fit(files, asked, size, workers_per_node, out, quiet)
+        _fit(files, asked, size, workers_per_node, out, quiet, format)
     elif runs is not None:
-        _learn(runs, half)
+        _show_parts(_learnt(runs, half), format)
     else:
         raise typer.BadParameter("name files of measurements, or recorded runs: --runs DIR")
 
@@ -159,6 +163,7 @@ def _fit(
     per_node: int | None,
     out: Path | None,
     quiet: bool,
+    format: str,
 ) -> None:
     """Print what the files say of a cluster, as YAML; or write it to `out`."""
     from varsim.calibration.forms import read_files
@@ -177,7 +182,7 @@ def _fit(
         refuse(str(error))
     text = "".join(f"{line}\n" for line in found.lines)
     if out is None or beside is None:
-        write(text, end="")
+        _show_parts([found.lines], format)
         return
     from varsim.report.files.directory import check_file, put_file
 
@@ -204,19 +209,30 @@ def _said(quiet: bool) -> Callable[[str], None]:
     return lambda what: None if quiet else complain(f"varsim: {what}")
 
 
-def _learn(folder: Path, half: Halves) -> None:
-    """Print the overheads that half of a folder's runs tell of, as part of a scenario."""
+def _learnt(folder: Path, half: Halves) -> list[list[str]]:
+    """The overheads that half of a folder's runs tell of, a part of a scenario per family."""
     from varsim.calibration.recorded.comparison import calibrate_half, family_of
-    from varsim.calibration.recorded.report import fragment
+    from varsim.report.products.recorded import fragment
 
-    runs = read(folder)
-    for index, family in enumerate(dict.fromkeys(map(family_of, runs))):
+    runs, parts = read(folder), list[list[str]]()
+    for family in dict.fromkeys(map(family_of, runs)):
         found = calibrate_half(runs, family, None if half == "all" else half)
-        if index:
-            write("---")
-        write(f"# overheads of {family}, {half if half == 'all' else f'{half} half'}")
-        for line in ["# nothing to be learnt"] if found is None else fragment(found):
-            write(line)
+        said = ["# nothing to be learnt"] if found is None else fragment(found)
+        parts.append(
+            [f"# overheads of {family}, {half if half == 'all' else f'{half} half'}", *said]
+        )
+    return parts
+
+
+def _show_parts(parts: Sequence[Sequence[str]], format: str) -> None:
+    """Print parts of a scenario, lines of YAML with remarks as comments; or both as JSON."""
+    if format == "yaml":
+        write("---\n".join("".join(f"{line}\n" for line in lines) for lines in parts), end="")
+        return
+    from varsim.report.products.recorded import document
+    from varsim.scenario.writing import to_json
+
+    write(to_json(document(parts)), end="")
 
 
 def stragglers(
@@ -287,23 +303,24 @@ def validate(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
     quiet: options.Quiet = False,
+    format: Annotated[
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or all numbers as JSON."),
+    ] = "table",
+    every: options.All = False,
 ) -> None:
     """Predict your own recorded runs, and report the errors.
 
     The runs of one kind are split into two halves; each half is predicted from the other.
     """
+    options.check_all(every, format)
     if runs is None:
         raise typer.BadParameter(
             "name the folder of your recorded runs: --runs DIR. The validation of varsim itself "
             "runs in its repository: python -m validation"
         )
-    from varsim.calibration.recorded.comparison import compare, error
-    from varsim.calibration.recorded.report import (
-        calibration_table,
-        incomplete_runs,
-        run_table,
-        summary_table,
-    )
+    from varsim.calibration.recorded.comparison import compare
+    from varsim.report.products.recorded import off, report
 
     if out is not None:
         from varsim.report.files.directory import check_target
@@ -312,43 +329,18 @@ def validate(
     comparison = compare(read(runs), _said(quiet))
     if not comparison.predictions:
         refuse("nothing is computed in any of these runs; there is nothing to predict")
-    _write_table(run_table(comparison))
-    for line in incomplete_runs(comparison):
-        write(line)
-    for table in (summary_table(comparison), calibration_table(comparison)):
-        write("")
-        _write_table(table)
-    write("")
-    for one in comparison.half_calibrations:
-        names = "nothing" if one.calibration is None else ", ".join(one.calibration.runs)
-        write(f"{one.family}, {one.half} half, calibrated on: {names}")
-    worst = comparison.worst
-    off = abs(error(worst.best.total, worst.measured.total))
-    write(f"farthest off in total time: {worst.run}, {off:.2%}")
+    told, closing = report(comparison), []
     if out is not None:
         command = f"varsim validate --runs {runs} --out {out}"
-        write(f"report: {write_measured(command, comparison, out)}")
-    if max_error is not None and off > max_error:
+        closing.append(f"report: {write_measured(command, told, out)}")
+    show(told, format, closing, every=every)
+    found = off(comparison)
+    if max_error is not None and found > max_error:
         complain(
-            f"varsim: {worst.run} is off by {off:.2%}, which is more than {100 * max_error:g}%"
+            f"varsim: {comparison.worst.run} is off by {100 * found:.2f} %, which is more than "
+            f"{100 * max_error:g} %"
         )
         raise typer.Exit(OUT_OF_BOUNDS)
-
-
-def _write_table(table: "Table") -> None:
-    """A table as those of other commands, as wide as the terminal."""
-    from varsim.report import screen
-    from varsim.report.told import Column
-    from varsim.report.told import Table as Told
-
-    (corner, first), *others = zip(table.head, zip(*table.rows, strict=True), strict=True)
-    columns = [
-        Column(head, head, cells, prose=number < table.named)
-        for number, (head, cells) in enumerate(others, 1)
-    ]
-    shown = Told(first, tuple(columns), corner=corner)
-    for line in screen.grid(shown, columns, screen.columns()):
-        write(line.rstrip())
 
 
 def read(folder: Path) -> "list[Run]":
@@ -361,20 +353,20 @@ def read(folder: Path) -> "list[Run]":
         refuse(str(error))
 
 
-def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
-    """Write measured.md and its figure into a directory; the page."""
-    from varsim.calibration.recorded.report import markdown
-    from varsim.report.charts.marks import drawn
-    from varsim.report.charts.style import write as write_figure
+def write_measured(command: str, told: "Report", out: Path) -> Path:
+    """Write measured.md and its figure into a directory; the page. `command` made it."""
+    from varsim.report import formats
+    from varsim.report.charts.marks import write_all
     from varsim.report.files.directory import put
-    from varsim.report.products.measurements import charts, families
 
-    text = markdown(comparison, command, "measured.png")
+    about = "Predicted against measured total time, and the error of each run"
+    text = formats.in_file(told, "md", {"measured.png": about})
+    title, _, rest = text.partition("\n\n")
+    page = f"{title}\n\nMade by `{command}`. Do not edit.\n\n{rest}"
 
     def fill(path: Path) -> None:
-        figure, _ = drawn(charts(comparison), families(comparison))
-        write_figure(figure, path / "measured.png")
-        (path / "measured.md").write_text(text, encoding="utf-8", newline="\n")
+        write_all(told.drawn(), told.families, path, "png")
+        (path / "measured.md").write_text(page, encoding="utf-8", newline="\n")
 
     put(out, "validation", fill)
     return out / "measured.md"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from varsim.scenario.space import Sweep
     from varsim.scenario.training import Scenario
     from varsim.scenario.variables import VariablesScenario
-    from varsim.study.grid import Grid as Swept
+    from varsim.study.grid import Grid
 
 
 def run(
@@ -336,18 +336,18 @@ def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -
         _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")
         return ""
     if what.kind == "sweep":
-        scenarios = [case.scenario for case in swept_of(what, file).distinct]
+        scenarios = [case.scenario for case in swept_of(what, file).cases]
     else:
         scenarios = [what.base if what.kind == "plan" else what]
     return use(engine, map(times_only, scenarios) if times else scenarios)
 
 
-def swept_of(sweep: "Sweep", file: Path) -> "Swept":
+def swept_of(sweep: "Sweep", file: Path, part: tuple[int, int] = (1, 1)) -> "Grid":
     """What is run of a sweep; ScenarioError where it names a strategy that is not in the file."""
     from varsim.scenario.fault import ScenarioError
     from varsim.study.grid import Grid
 
     try:
-        return Grid(sweep)
+        return Grid(sweep, part)
     except ValueError as error:
         raise ScenarioError.of_file(str(file), str(error)) from None

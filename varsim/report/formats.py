@@ -11,6 +11,7 @@ from varsim.report.notes import coded, line
 from varsim.report.screen import folded, headed, marked, noted, terminal
 from varsim.report.told import Column, Data, Report, Table
 from varsim.report.wording import shown, unheld
+from varsim.scenario.change import in_python
 from varsim.scenario.writing import to_json
 
 if TYPE_CHECKING:
@@ -75,12 +76,12 @@ def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
 
 def answer(report: Report) -> str:
     """The headline, a sentence a line."""
-    return unheld("\n".join(map(line, report.headline)))
+    return unheld("\n".join(in_python(line(note)) for note in report.headline))
 
 
 def lines(report: Report) -> tuple[str, ...]:
     """The notes, each with its code in brackets."""
-    return tuple(unheld(coded(note)) for note in report.notes)
+    return tuple(unheld(in_python(coded(note))) for note in report.notes)
 
 
 def frame(report: Report) -> "DataFrame":
@@ -98,10 +99,10 @@ def html(report: Report) -> str:
     marks = marked(first, report.notes)
     parts = [
         _element("h4", report.name),
-        *(_element("p", line(note)) for note in report.headline),
+        *(_element("p", in_python(line(note))) for note in report.headline),
         _rows(report.table, first, marks),
         *([_element("p", folded(alike, report.table))] if alike else []),
-        *(_element("p", noted(note, marks)) for note in report.notes),
+        *(_element("p", in_python(noted(note, marks))) for note in report.notes),
         *(_rows(one, one.columns) for one in report.details[: report.always]),
     ]
     return "".join(parts)

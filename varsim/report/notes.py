@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
-from varsim.report.told import Cell, Note, Number, Shares, Value
+from varsim.report.told import Cell, Note, Number, Shares, Table, Value
 from varsim.report.wording import unheld, written
 
 Values: TypeAlias = Mapping[str, str]
@@ -241,7 +241,6 @@ def _told_steps(of: Values) -> str:
 
 
 SENTENCES: Final[dict[str, Line]] = {
-    "validated": "{said}",
     "fastest": _fastest,
     "tie": _tie,
     "close": _close,
@@ -303,6 +302,10 @@ SENTENCES: Final[dict[str, Line]] = {
     "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
     "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
+    "predicted": lambda of: (
+        f"Total times of {of['count']} recorded run{'s' * (of['count'] != '1')}: median error "
+        f"{of['median']}, at most {of['worst']} ({of['who']})."
+    ),
     # of check
     "valid": lambda of: (
         f"{of['name']} is valid: {_many(of, 'strategies')}, {_many(of, 'replications')} of each, "
@@ -465,6 +468,11 @@ NOTES: Final[dict[str, Line]] = {
     "autocorrelation": "Autocorrelation of a worker's steps, by lag: {lags}.",
     "sampled": "{share} of the times equal the previous one, so they look sampled.",
     "recorded": "{said}",
+    "incomplete-run": (
+        "{who} was to make {of} updates; it deadlocked after {count}, predicted {predicted}."
+    ),
+    "calibrated-on": "{who}, {half} half: calibrated on {runs}.",
+    "not-calibrated": "{who}, {half} half: no overheads can be learnt from it.",
     "busiest": _busiest,
     "cells-run": _cells_run,
     "cells-chosen": "{count} configurations tried of {of}, {runs} runs; a better one may exist.",
@@ -495,6 +503,7 @@ NOTES: Final[dict[str, Line]] = {
     "stopped-when-precise": "Replications stopped once precise: intervals hold in 90 % or more.",
     "exact-rows": "{count} of {of} rows are exact: nothing in them is random.",
     "interval-rows": _interval_rows,
+    "shared-draws": "All points share their draws, so they err together: trust differences more.",
     "no-effect": "No effect on examples/s: {what}.",
     "few-in-common": (
         "Too close to call on the {few} replications that both have: try --replications {many}."
@@ -555,6 +564,14 @@ def plain(note: Note) -> dict[str, object]:
         "text": unheld(line(note)),
         **{k: plain_value(v) for k, v in note.values.items()},
     }
+
+
+def plain_rows(table: Table) -> list[dict[str, object]]:
+    """A table for JSON: its rows, each with its name and its cells by the keys of columns."""
+    return [
+        {"row": row, **{one.key: plain_value(one.cells[index]) for one in table.columns}}
+        for index, row in enumerate(table.rows)
+    ]
 
 
 def plain_value(value: Value | Cell) -> object:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from textwrap import dedent
@@ -14,8 +14,8 @@ from varsim.core.inert import visible
 from varsim.report.charts.looks import DARK, PARTS, PHASES, looks
 from varsim.report.files.directory import KINDS
 from varsim.report.notes import line
-from varsim.report.screen import MOST_NOTES, folded, marked
-from varsim.report.told import Cell, Chart, Column, Number, Report, Shares, Table
+from varsim.report.screen import MOST_NOTES, folded, headed, held, marked
+from varsim.report.told import Cell, Chart, Column, Note, Number, Report, Shares, Table
 from varsim.report.wording import shown
 
 if TYPE_CHECKING:
@@ -31,51 +31,70 @@ PROVENANCE: Final = {
     "needs": "needed besides varsim",
     "result_sha256": "SHA-256 of what was simulated",
 }
-# Colours of what workers do, in parts of their time.
-ACTIVITIES: Final = {name: f"light-dark({one.light},{one.dark})" for name, one in PARTS.items()}
-_NARROW: Final = 44  # characters of a row that narrow screens show, too
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_NARROW: Final = 50  # characters of a row that narrow screens show, too
 _BAR: Final = 7  # so many characters a bar is long there
+_MOST_NAME: Final = 12  # and a name, at most
 _SHADES: Final = 10  # of the cells of a map
 
 
 def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] = {}) -> str:
     """The report as HTML; `files` lie beside the page; `pictures`: URIs by their headings."""
-    columns, alike = report.table.brief()
-    split = [one for one in report.table.columns if isinstance(one.cells[0], Shares)]
+    table = report.table
+    columns, alike = table.brief()
+    split = [one for one in table.columns if isinstance(one.cells[0], Shares)]
     at = 2 if len(columns) > 1 else 1
     columns = [*columns[:at], *split, *columns[at:]]
-    seen = {name for one in split for cell in one.cells for name, _ in _parts(cell)}
-    open_tables, closed = report.details[: report.always], report.details[report.always :]
+    several = sum(one.bar for one in columns) > 1
+    narrow = _narrow(table, columns, several)
+    seen = {part for one in split for cell in one.cells for part, _ in _parts(cell)}
+
+    def head(column: Column, main: bool) -> dict[str, str | None]:
+        """The attributes of the head of a column."""
+        hidden = "hide" if main and column not in narrow else ""
+        about = report.meanings.get(column.about) if main else None
+        return {"class": _classes("words" if column.prose else "", hidden), "title": about}
+
+    def body(table: Table, column: Column, cell: Cell, main: bool) -> dict[str, str | None]:
+        """The attributes of a cell; the main table is sorted by its values."""
+        won = "won" if isinstance(cell, Number) and cell.verdict == "best" else ""
+        own = _classes(_shade(cell, table), won, str(head(column, main)["class"] or ""))
+        return {"class": own, "data-value": _value(cell) if main else None}
+
     content = {
         "report": report,
+        "alone": False,
         "asked": report.question.partition("\n")[0],
         "background": list(background(report.question)),
-        "sentences": [line(note) for note in report.headline],
         "columns": columns,
-        "alike": folded(alike, report.table) if alike else "",
-        "whole": _whole(report.table, columns),
+        "kind": _classes("main", "bars" if several else ""),
+        "alike": folded(alike, table) if alike else "",
         # All numbers of a run are in a table of its own.
-        "more": report.kind != "run" and len(columns) < len(report.table.columns),
+        "more": report.kind != "run" and len(columns) < len(table.columns),
         "marks": marked(columns, report.notes[:MOST_NOTES]),
         "key": {name: one.said for name, one in PARTS.items() if name in seen},
-        "cut": [at for at, one in enumerate(columns) if one in split],
+        "split_shown": any(one in narrow for one in split),
         "charts": drawn(report.charts, _colors(report)),
-        "maps": open_tables,
-        "folded": _folded([*closed, *report.appendix]),
-        "played": None if report.played is None else json_text(_opened(report)),
+        "folded": _folded([*report.details[report.always :], *report.appendix]),
+        # The timeline shows at first the winner and the baseline only.
+        "played": report.played
+        and report.played() | {"open": [table.rows[0], next(iter(report.families))]},
         "files": files,
         "pictures": pictures,
-        "provenance_names": PROVENANCE,
-        **_looks(report),
+        "provenance": PROVENANCE,
+        "head": head,
+        "body": body,
+        "bar": _bar,
+        "headed": headed,
+        "classes": _classes,
     }
-    return rendered("page.html.j2", content, filters=_filters(report.table))
+    return _rendered(report, content)
 
 
 def player(report: Report) -> str:
     """The timeline of a report as a page of its own."""
     assert report.played is not None, "a report with a timeline"
-    content = {"title": report.name, "played": json_text(report.played()), **_looks(report)}
-    return rendered("player.html.j2", content)
+    return _rendered(report, {"alone": True, "played": report.played(), "charts": ()})
 
 
 def write(report: Report, directory: Path, beside: Path | None = None) -> None:
@@ -84,12 +103,12 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     `beside`: where files of the report are, too.
     """
     places = (directory, beside or directory)
-    there = {
+    files = {
         name: about
         for name, about in report.files.items()
         if any((place / name).exists() for place in places)
     }
-    text = page(report, there, dict(_pictures(report, directory)))
+    text = page(report, files, dict(_pictures(report, directory)))
     (directory / KINDS[report.kind].page).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -102,52 +121,38 @@ def _pictures(report: Report, directory: Path) -> Iterator[tuple[str, str]]:
                 yield heading, f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
 
 
-def _looks(report: Report) -> dict[str, Any]:
-    """What every page needs: its scripts and its colours."""
-    return {
-        "scripts": scripts(),
-        "colors": _colors(report),
-        "dark_colors": DARK,
-        "phases": PHASES,
-        "activities": ACTIVITIES,
-        "shades": _SHADES,
-    }
+def _narrow(table: Table, columns: Sequence[Column], several: bool) -> list[Column]:
+    """What narrow screens show, too: what has room, first what is never left out, then bars.
 
-
-def _filters(table: Table) -> dict[str, Callable[..., Any]]:
-    return {
-        "text": shown,
-        "line": line,
-        "width": lambda cell, column: _width(cell, _beside(table, column)),
-        "shade": _shade,
-        "won": lambda cell: isinstance(cell, Number) and cell.verdict == "best",
-        "sorted_by": _value,
-        "id": identity,
-        "json": json_text,
-    }
-
-
-def _whole(table: Table, columns: Sequence[Column]) -> list[int]:
-    """Which columns a narrow screen shows: as many as have room there, first those with bars."""
-    room, found = _NARROW - min(12, max(map(len, table.rows), default=0)), list[int]()
-    for at, one in sorted(enumerate(columns), key=lambda pair: not pair[1].bar):
-        drawn = isinstance(one.cells[0], Shares)
+    Where several columns have bars, they are not drawn there.
+    """
+    names = max(map(len, table.rows), default=0)
+    found = list[Column]()
+    room = _NARROW - max(min(_MOST_NAME, names), _longest(table.corner.split()))
+    for one in sorted(columns, key=lambda one: (not one.main, not one.bar)):
+        split = isinstance(one.cells[0], Shares)
         # A margin in brackets stands below its number there.
-        texts = [
-            0 if drawn else max(map(len, re.split(r"\s\(", shown(cell)))) for cell in one.cells
-        ]
-        words = [len(word) for word in one.head.split()]
-        needed = max(*texts, *words, 4) + _BAR * (one.bar or drawn) + 2
-        if needed <= room or not found:
-            found.append(at)
-            room -= needed
+        texts = () if split else (part for cell in one.cells for part in _said(cell).split(" ("))
+        long = max(_longest(texts), _longest(one.head.split()), 4) + 2
+        long += _BAR * (split or (one.bar and not several))
+        if long <= room or one.main or not found:
+            found.append(one)
+            room -= long
     return found
 
 
-def _opened(report: Report) -> dict[str, Any]:
-    """The data of the timeline, at first with the winner and the baseline only."""
-    assert report.played is not None
-    return report.played() | {"open": [report.table.rows[0], next(iter(report.families))]}
+def _longest(texts: Iterator[str] | Sequence[str]) -> int:
+    return max(map(len, texts), default=0)
+
+
+def _said(cell: Cell) -> str:
+    """A cell as text that breaks before a margin in brackets."""
+    return shown(cell).replace("\N{NO-BREAK SPACE}(", " (")
+
+
+def _line(note: Note) -> str:
+    """A sentence, its quantities whole."""
+    return held(line(note))
 
 
 def _colors(report: Report) -> dict[str, str]:
@@ -155,13 +160,13 @@ def _colors(report: Report) -> dict[str, str]:
     return {name: f"var(--c{one.color[1:]},{one.color})" for name, one in look.items()}
 
 
-def _folded(tables: Sequence[Table]) -> list[tuple[str, list[tuple[str, Table]]]]:
+def _folded(tables: Sequence[Table]) -> dict[str, list[tuple[str, Table]]]:
     """Tables that are folded away, those of one strategy (`async PS: cause`) under its name."""
     found: dict[str, list[tuple[str, Table]]] = {}
     for one in tables:
         whose, _, what = one.corner.rpartition(": ")
         found.setdefault(whose or capital(what), []).append((what if whose else "", one))
-    return list(found.items())
+    return found
 
 
 def background(question: str) -> Iterator[tuple[str, list[str]]]:
@@ -182,65 +187,63 @@ def _parts(cell: Cell) -> Sequence[tuple[str, float]]:
     return cell.parts if isinstance(cell, Shares) else ()
 
 
-def _value(cell: Cell) -> str:
+def _classes(*names: str) -> str | None:
+    return " ".join(filter(None, names)) or None
+
+
+def _value(cell: Cell) -> str | None:
     """What a column is sorted by."""
     if isinstance(cell, Shares):
         return f"{dict(cell.parts).get('compute', 0.0):.6g}"
-    return f"{cell.mean:.6g}" if isinstance(cell, Number) and math.isfinite(cell.mean) else ""
+    return f"{cell.mean:.6g}" if _known([cell]) and isinstance(cell, Number) else None
 
 
 def _known(cells: Sequence[Cell]) -> list[float]:
     return [one.mean for one in cells if isinstance(one, Number) and math.isfinite(one.mean)]
 
 
-def _beside(table: Table, column: Column) -> list[Cell]:
-    """The cells whose bars have the scale of a column: of the same metric of any strategy."""
+def _bar(table: Table, column: Column, cell: Cell) -> int:
+    """Percent of the longest bar of the same metric, of any strategy."""
     metric = column.key.partition(" ")[0]
     same = (one for one in table.columns if one.bar and one.key.partition(" ")[0] == metric)
-    return [cell for one in same for cell in one.cells]
-
-
-def _width(cell: Cell, among: Sequence[Cell]) -> int:
-    """Percent of the longest bar."""
-    most = max(_known(among), default=0.0)
-    if not isinstance(cell, Number) or not math.isfinite(cell.mean) or most <= 0:
-        return 0
-    return max(0, min(100, round(100 * cell.mean / most)))
+    most = max(_known([each for one in same for each in one.cells]), default=0.0)
+    (value,) = _known([cell]) or [0.0]
+    return max(0, min(100, round(100 * value / most))) if most > 0 else 0
 
 
 def _shade(cell: Cell, table: Table) -> str:
     """The class of a cell of a map, or of one that is a part of something; else none."""
-    if not isinstance(cell, Number) or not math.isfinite(cell.mean):
+    (value,) = _known([cell]) or [math.nan]
+    if not isinstance(cell, Number) or not (cell.unit == "part" or table.shaded):
         return ""
-    if cell.unit == "part":
-        return f"s{max(0, min(_SHADES, round(_SHADES * cell.mean)))}"
-    if not table.shaded:
-        return ""
-    known = _known([one for column in table.columns for one in column.cells])
-    low, high = min(known), max(known)
-    return f"s{round(_SHADES * (cell.mean - low) / (high - low))}" if high > low else ""
+    known = _known([each for one in table.columns for each in one.cells])
+    low, high = (0.0, 1.0) if cell.unit == "part" else (min(known), max(known))
+    share = (value - low) / (high - low) if high > low else math.nan
+    return f"s{round(_SHADES * max(0.0, min(1.0, share)))}" if math.isfinite(share) else ""
 
 
-def rendered(
-    template: str,
-    content: Mapping[str, Any],
-    folder: Path | None = None,
-    filters: Mapping[str, Callable[..., Any]] = {},
-) -> str:
-    """A page as HTML, from one of the templates, or from one in a folder that uses them."""
+def _rendered(report: Report, content: Mapping[str, Any]) -> str:
+    """A page as HTML, with its scripts and its colours."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    folders = [Path(__file__).parent / "templates", *([folder] if folder else [])]
     environment = Environment(  # escapes whatever is put into the page
-        loader=FileSystemLoader(folders),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_inert,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= filters
-    return _sealed(environment.get_template(template).render(content))
+    environment.filters |= {"text": _said, "line": _line, "id": identity, "json": json_text}
+    looks = {
+        "colors": _colors(report),
+        "dark_colors": DARK,
+        "phases": PHASES,
+        "activities": PARTS,
+        "shades": _SHADES,
+    }
+    whole = {"report": report, "scripts": scripts(), **looks, **content}
+    return _sealed(environment.get_template("page.html.j2").render(whole))
 
 
 def _sealed(page: str) -> str:
@@ -258,8 +261,8 @@ def scripts() -> dict[str, "Markup"]:
     """The scripts of pages, without indentation and lines of comment."""
     from markupsafe import Markup
 
-    found = Path(__file__).parent.glob("templates/*.js")
     bare = re.compile(r"^\s*(?://.*)?\n|^ +", re.MULTILINE)
+    found = _TEMPLATES.glob("*.js")
     return {path.stem: Markup(bare.sub("", path.read_text(encoding="utf-8"))) for path in found}
 
 
@@ -284,8 +287,8 @@ _ABOUT: Final = {
 }
 _BANDS: Final = "Means over the replications, bands their 95 % intervals. "
 _FRONT: Final = " The line joins the points that beat everything cheaper."
-_FLAGS: Final = ("front", "hollow", "ring")  # of points
-_NO_AXES: Final = (*_FLAGS, "x", "mean", "text")  # columns of points
+_COLUMNS: Final = ("x", "mean", "low", "high", "ring", "between", "front", "hollow")
+_NO_AXES: Final = (*_COLUMNS, "text")  # columns of points
 
 
 class Drawn(NamedTuple):
@@ -316,70 +319,43 @@ def capital(heading: str) -> str:
 
 
 def _chart(views: Sequence[Chart], colors: Mapping[str, str]) -> Drawn:
-    first, name = views[0], identity(views[0].name)
+    first = views[0]
     about = _ABOUT.get(first.name, _ABOUT[first.mark])
+    across, up = _axis(first.x)["head"], _axis(first.y)["head"]
     if first.mark == "points":
-        front = any(first.data["front"])
-        heading = f"{capital(_axis(first.y)['head'])} against {_axis(first.x)['head']}"
-        return Drawn(name, heading, about + _FRONT * front, _points(first, colors))
-    heads = {one.y for one in views}
-    heading = _axis(first.y if len(heads) == 1 else first.x)["head"]
-    if len(heads) > 1:
-        heading = f"along {heading}"
-    content = _lines(views, colors)
-    banded = any("low" in view for one in content["series"] for view in one["views"])
-    return Drawn(name, capital(heading), _BANDS * banded + about, content)
-
-
-def _lines(views: Sequence[Chart], colors: Mapping[str, str]) -> dict[str, Any]:
-    """Lines of strategies: what chart.js draws."""
+        heading, about = f"{up} against {across}", about + _FRONT * any(first.data["front"])
+    else:
+        heading = up if len({one.y for one in views}) == 1 else f"along {across}"
+        ends = (
+            pair for one in views for pair in zip(one.data["low"], one.data["high"], strict=True)
+        )
+        about = _BANDS * any(low < high for low, high in ends) + about
     names = list(dict.fromkeys(name for one in views for name in one.data[one.by]))
-    axes = [
-        {
-            "x": _axis(one.x),
-            "y": _axis(one.y),
-            # A loss that grows beyond all bounds would leave nothing to see of the others.
-            "clip": one.name == "loss",
-            "target": one.target,
-        }
-        for one in views
-    ]
-    series = [
-        {"name": name, "color": colors[name], "views": [_series(one, name) for one in views]}
-        for name in names
-    ]
-    return {"mark": "lines", "views": axes, "series": series}
-
-
-def _series(chart: Chart, name: str) -> dict[str, list[Any]]:
-    """A line: its columns, without those that say nothing."""
-    rows = [row for row in chart.rows() if row[chart.by] == name]
-    columns = ("x", "mean", "low", "high", "ring", "between")
-    found = {key: [_plain(row[key]) for row in rows] for key in columns if key in chart.data}
-    if None in found["low"] or found["low"] == found["high"]:
-        del found["low"], found["high"]
-    return {key: one for key, one in found.items() if key not in columns[4:] or any(one)}
-
-
-def _points(chart: Chart, colors: Mapping[str, str]) -> dict[str, Any]:
-    """Rows as points: what chart.js draws, with the table that they open."""
-    names = list(dict.fromkeys(chart.data[chart.by]))
-    heads = [head for head in chart.data if head not in (chart.by, *_NO_AXES)]
-    return {
-        "mark": "points",
-        "x": heads.index(chart.x),
-        "y": heads.index(chart.y),
-        "axes": [
-            _axis(head) | {"values": [_plain(value) for value in chart.data[head]]}
-            for head in heads
-        ],
+    content = {
+        "mark": first.mark,
         "names": names,
         "colors": [colors.get(name, "var(--faint)") for name in names],
-        "series": [names.index(name) for name in chart.data[chart.by]],
-        **{name: [int(one) for one in chart.data[name]] for name in _FLAGS},
-        "said": {"hollow": chart.hollow, "ring": chart.ring},
+        "views": [_view(one, names) for one in views],
+        "said": {"hollow": first.hollow, "ring": first.ring},
+        "table": f"table-{identity(first.name)}",
+    }
+    return Drawn(identity(first.name), capital(heading), about, content)
+
+
+def _view(chart: Chart, names: Sequence[str]) -> dict[str, Any]:
+    """A chart as data; what else is known of points are axes to choose."""
+    data = {key: list(map(_plain, values)) for key, values in chart.data.items()}
+    axes = [head for head in data if head not in (chart.by, *_NO_AXES)] * (chart.mark == "points")
+    return {
+        "across": _axis(chart.x),
+        "up": _axis(chart.y),
+        # A loss that grows beyond all bounds would leave nothing to see of the others.
+        "clip": chart.name == "loss",
         "target": chart.target,
-        "table": f"table-{identity(chart.name)}",
+        "who": [names.index(name) for name in chart.data[chart.by]],
+        "axes": [_axis(head) | {"values": data[head]} for head in axes],
+        "at": [axes.index(head) for head in (chart.x, chart.y) if head in axes],
+        **{key: data[key] for key in _COLUMNS if key in data},
     }
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -34,10 +34,16 @@ _TYPED: Final = re.compile(r"--set '[^']*'")  # nor what is to be typed
 _LETTERS: Final = "abcdefghi"  # of the notes on columns
 
 
-def terminal(report: Report, width: int | None = None, every: bool = False) -> str:
+def terminal(
+    report: Report,
+    width: int | None = None,
+    every: bool = False,
+    put: Callable[[str], str] = str,
+) -> str:
     """The report as text, at most so wide; `every`: all columns, notes and details.
 
-    Numbers that have no room are left out and counted; words stand under their row.
+    Numbers that have no room are left out and counted; words stand under their row. `put`: how
+    sentences say what is to be typed.
     """
     room, table = width or columns(), report.table
     notes = report.notes if every else report.notes[:MOST_NOTES]
@@ -47,13 +53,13 @@ def terminal(report: Report, width: int | None = None, every: bool = False) -> s
         beside = fitting(table, chosen, room, marked(chosen, notes))
         under = [one for one in chosen if one not in beside and _words(one)]
     marks = marked(beside, notes)
-    lines = [part for note in report.headline for part in flow(line(note), room)]
+    lines = [part for note in report.headline for part in flow(put(line(note)), room)]
     if beside:
         lines += ["", *grid(table, beside, room, marks, under)]
     if alike:
         lines += flow(folded(alike, table), room)
     if notes:
-        lines += ["", *(part for note in notes for part in flow(noted(note, marks), room))]
+        lines += ["", *(part for note in notes for part in flow(put(noted(note, marks)), room))]
     details = report.details if every else report.details[: report.always]
     for one in details:
         above = (part for text in one.above for part in flow(text, room, ""))
@@ -261,12 +267,16 @@ def flow(text: str, room: int | None, hanging: str = _HANGING) -> list[str]:
     text = _signed(text)
     if not text or room is None or len(text) <= room:
         return [text] * bool(text)
-    held = _TYPED.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
-    held = _QUANTITY.sub("\N{NO-BREAK SPACE}", held)
-    wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held)
+    wide = "".join(one + _SECOND * (east_asian_width(one) in "WF") for one in held(text))
     fits = min(room, WIDEST)
     lines = wrap(wide, fits, subsequent_indent=hanging, break_on_hyphens=False)
     return [line.replace(_SECOND, "") for line in lines]
+
+
+def held(text: str) -> str:
+    """A text whose quantities, and what is to be typed, stay whole where its lines are torn."""
+    text = _TYPED.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    return _QUANTITY.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _signed(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from varsim.report import formats, page, screen
 from varsim.report.files.directory import KINDS
 from varsim.report.told import Chart, Report
+from varsim.scenario.change import in_python
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Told(Report):
         return directory / KINDS[self.kind].page
 
     def __str__(self) -> str:
-        return screen.terminal(self, width=screen.WIDEST)
+        return screen.terminal(self, width=screen.WIDEST, put=in_python)
 
 
 class Gallery:

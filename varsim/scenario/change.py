@@ -1,7 +1,9 @@
 """Changes of a scenario's tree: a value set at a path, by `--set` or by a sweep."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -10,6 +12,32 @@ from varsim.core.units import span
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
 from varsim.scenario.fault import Fault, Mark, Source, nearest, quoted
 from varsim.scenario.shape import Shape, field_names, members, read_from
+
+# `--set a.b=1`, once or again and again, as it stands in a sentence.
+_TYPED: Final = re.compile(r"--set (?:'[^']*'|\S+?)(?: --set (?:'[^']*'|\S+?))*(?=[.;:,)]*(?: |$))")
+_EACH: Final = re.compile(r"--set (?:'([^']*)'|(\S+))")
+
+
+def in_python(text: str, call: str = "replace({})") -> str:
+    """A text in which changes are given as in Python, not as typed after `--set`."""
+
+    def given(found: re.Match[str]) -> str:
+        changes = [held or bare for held, bare in _EACH.findall(found[0])]
+        pairs = (f"{json.dumps(key)}: {_given(value)}" for key, _, value in map(_parted, changes))
+        return call.format(f"{{{', '.join(pairs)}}}")
+
+    return _TYPED.sub(given, text)
+
+
+def _parted(change: str) -> tuple[str, str, str]:
+    return change.partition("=")
+
+
+def _given(value: str) -> str:
+    """A value as Python has it: a number, a list of numbers, or text as in a file."""
+    if all(part.isdecimal() for part in value.split(",")):
+        return f"[{value.replace(',', ', ')}]" if "," in value else value
+    return json.dumps(value, ensure_ascii=False)
 
 
 class ChangeError(ValueError):

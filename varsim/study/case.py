@@ -3,19 +3,17 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import compress
 from typing import NamedTuple
 
 from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
-from varsim.scenario.space import Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.use import without_unused
 from varsim.scenario.writing import trace_sha256
-from varsim.strategies import Strategy, meant
+from varsim.strategies import Strategy
 from varsim.study import metrics as measuring
 from varsim.study.beginning import hopeless
 from varsim.study.gradients import Gradients, micro_batches, warm_up, window
@@ -52,20 +50,6 @@ class Finished(NamedTuple):
     measured: dict[str, float]
     failure: str = ""
     trace: str = ""
-
-
-def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, str, Case]]:
-    """(point, label, case) for every strategy of every point, in this order.
-
-    `strategies`: only those of these kinds or labels; by default all.
-    """
-    return [
-        (index, strategy.label, case_of(point.scenario, strategy))
-        for index, point in enumerate(sweep.points)
-        for strategy in compress(
-            point.scenario.strategies, meant(point.scenario.strategies, strategies)
-        )
-    ]
 
 
 def case_of(scenario: Scenario, strategy: Strategy) -> Case:

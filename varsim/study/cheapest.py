@@ -1,382 +1,251 @@
-"""A plan: the answer to a question, and what is found of it besides.
+"""The study of a plan: the search for the least that meets the targets.
 
-Which target keeps it from being cheaper, and what it is busy with; what becomes of it where its
-step time is a guess, and wrong; what decides it and costs nothing, as nobody said what it costs.
+1. Each strategy's candidates come in the order of what is known of the objective before a run: the
+   price of the machines, say. A batch of them is run a few times each.
+2. Candidates that may be better than the best feasible one by more than the tolerance, and are not
+   decided, are run more often, twice as often each time; feasible ones of such a kind, too.
+3. A strategy is done when what is left of it costs more than its best feasible candidate for
+   certain: that needs no simulation. Where nothing is known beforehand all are run.
+4. The best of all is run again with fresh seeds: it was chosen for its numbers, which may be good
+   by luck. If it does not meet the targets again it is no answer, and the search goes on.
+
+Batches are of a fixed size, and what follows is decided when all runs of one are there: the
+same runs are made in any number of processes.
 """
 
-import hashlib
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import Final
 
-from varsim.scenario.fault import Fault, ScenarioError, Source, known
+from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
-from varsim.scenario.space import Point, Quantity
-from varsim.scenario.training import Scenario
-from varsim.study.case import Case, Finished
-from varsim.study.cells import (
-    RATES,
-    Cell,
-    Places,
-    Standing,
-    all_cells,
-    cell_of,
-    distinct,
-    some_cells,
-    standing,
+from varsim.scenario.space import Point
+from varsim.study.beginning import MOST_COUNTED
+from varsim.study.candidate import Candidate, distinct
+from varsim.study.case import Case
+from varsim.study.judged import (
+    Judged,
+    every_candidate,
+    floor,
+    is_exact,
+    known,
+    may_be_lower,
+    some_candidates,
 )
-from varsim.study.metrics import ACTIVITIES, COSTS, throughput
+from varsim.study.plan import Plan
 from varsim.study.runs import Runs
-from varsim.study.search import Found, Search
-from varsim.study.shown import Shown
-from varsim.study.simulation import Run, run_one
-from varsim.study.verdict import Ranking, front, interval, ranked, surely_more
-from varsim.study.why.levers import alone
-from varsim.study.why.resources import Use, uses
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-class Binding(NamedTuple):
-    """What stands in the way of less.
-
-    `nearest`: of the cells of the answer's strategy that would be cheaper, the one that comes
-    closest to the targets; None where nothing cheaper is in the space. `busy`: what the answer
-    uses most, busiest first. `shares`: of the workers' time, by activity, largest first.
-    """
-
-    nearest: Standing | None
-    busy: list[Use]
-    shares: list[tuple[str, float]]
-
-
-def binding(found: Found, answer: Standing, runs: list[Finished]) -> Binding:
-    """What binds an answer; `runs` are its own."""
-    return Binding(_nearest(found, answer), busy(answer.cell, len(runs)), _shares(runs))
-
-
-def closest(found: Found, label: str | None = None) -> Standing | None:
-    """Of the cells that miss a target, of a strategy or of all, the one that comes closest."""
-    own = [
-        one
-        for one in found.looked_at.values()
-        if one.verdict in ("infeasible", "open") and label in (None, one.cell.label)
-    ]
-    return min(own, key=lambda one: (one.shortfall, one.order), default=None)
-
-
-def busy(cell: Cell, replications: int) -> list[Use]:
-    """What was used most in so many runs of a cell, busiest first."""
-    scenario = alone(cell.scenario, 0)
-    traces = [run_one(Run(scenario, 0, number)) for number in range(replications)]
-    return uses(scenario, traces)
-
-
-def _nearest(found: Found, answer: Standing) -> Standing | None:
-    cheaper = [
-        one
-        for one in found.looked_at.values()
-        if one.cell.label == answer.cell.label
-        and one.verdict in ("infeasible", "open")
-        and not one.failure
-        and one.objective.mean < answer.objective.mean
-    ]
-    return min(cheaper, key=lambda one: (one.shortfall, one.order), default=None)
-
-
-def _shares(runs: list[Finished]) -> list[tuple[str, float]]:
-    shares = [
-        (name, interval([run.measured[f"share_{name}"] for run in runs]).mean)
-        for name in ACTIVITIES
-    ]
-    return sorted(((n, s) for n, s in shares if s > 0), key=lambda pair: -pair[1])
-
-
+BATCH: Final = 16
+# The fresh runs of an answer, at least; more where its own were more.
+FRESH: Final = 12
 # A plan whose step time is a guess is made at these multiples of its speed, too.
 SPEEDS: Final = (0.5, 1.5)
 
 
-class Guess(NamedTuple):
-    """`scenario`: whose step time is one; `answers`: the answer at SPEEDS (none without one)."""
+class Cheapest:
+    """The study of a plan: every candidate of its space, or those chosen from a large one.
 
-    scenario: Scenario
-    answers: dict[float, Standing]
-
-
-def guess(found: Found, runs: Runs) -> Guess | None:
-    """What is guessed of the answer, or of what came closest; None where nothing is."""
-    best = found.answer or closest(found)
-    if best is None:
-        return None
-    scenario = best.cell.scenario
-    if not scenario.cluster.doubt(scenario.workload):
-        return None
-    cells = {speed: _at(best.cell, speed) for speed in SPEEDS} if found.answer else {}
-    runs.make((cell.case, best.replications) for cell in cells.values())
-    answers = {
-        speed: standing(found.question, cell, runs.of(cell.case, best.replications))
-        for speed, cell in cells.items()
-    }
-    return Guess(scenario, answers)
-
-
-def _at(cell: Cell, speed: float) -> Cell:
-    point = cell.point
-    return cell_of(
-        cell.number, Point(point.values, point.scenario.with_distribution_alone(speed)), cell.label
-    )
-
-
-_WRITE: Final = ("checkpoint", "write")  # the longer, the less is bought
-
-
-class Free(NamedTuple):
-    """Something without a price: what it is called, what the answer has of it, how to price it."""
-
-    name: str
-    has: str
-    remedy: str
-
-
-def unpriced(found: Found) -> list[Free]:
-    """What a plan for the least cost could choose, and took for nothing."""
-    best, question = found.answer, found.question
-    prices = question.base.prices
-    if best is None or prices is None or question.objective not in COSTS:
-        return []
-    own = best.cell.machines
-    others = [one.cell for one in found.looked_at.values() if one.cell.number != best.cell.number]
-    free = []
-    if not prices.device_hour and any(one.machines.workers < own.workers for one in others):
-        free.append(Free("workers", f"{own.workers}", "give prices.device_hour"))
-    if not prices.server_hour and any(one.machines.servers < own.servers for one in others):
-        free.append(Free("parameter servers", f"{own.servers}", "give prices.server_hour"))
-    for index in question.unpriced:
-        quantity = question.quantities[index]
-        own_number, of_others = _number(best.cell, index), [_number(one, index) for one in others]
-        if quantity.dimension in RATES and own_number <= min(of_others, default=own_number):
-            continue
-        if quantity.place == _WRITE and own_number >= max(of_others, default=own_number):
-            continue
-        if any(_apart_in(quantity, one, best.cell, question.quantities) for one in others):
-            price = "server_hour" if quantity.place[1] == "server_update" else "device_hour"
-            has = best.cell.point.values[index].text
-            free.append(Free(quantity.path, has, f"zip it with prices.{price}"))
-    return free
-
-
-def _number(cell: Cell, index: int) -> float:
-    """A quantity with a unit, at a cell."""
-    number = cell.point.values[index].number
-    return float(number) if isinstance(number, (int, float)) else 0.0
-
-
-def _apart_in(quantity: Quantity, one: Cell, other: Cell, every: Sequence[Quantity]) -> bool:
-    """Whether two cells of a strategy differ in a quantity, and in nothing of another group."""
-    pairs = zip(every, one.point.values, other.point.values, strict=True)
-    groups = {own.group for own, mine, theirs in pairs if mine.text != theirs.text}
-    return one.label == other.label and groups == {quantity.group}
-
-
-MOST_ROWS: Final = 12
-
-
-class Trade(NamedTuple):
-    """Cells by cost and throughput: `front` are those surely faster than the cheaper ones of it.
-
-    On the front are only cells that meet the targets but for throughput itself, which is traded.
-    `by_means`: those of them whose mean is higher than that of all that cost less.
+    `exhaustive`: all are run, whatever their price. ScenarioError where nothing fits into memory.
     """
 
-    every: list[Standing]
-    front: list[Standing]
-    by_means: list[Standing]
-
-    @property
-    def unsure(self) -> list[Standing]:
-        """Those that are faster than all that cost less by their means alone."""
-        return [one for one in self.by_means if one not in self.front]
-
-
-def trade(found: Found) -> Trade:
-    """All cells that were run, cheapest first, and the front of them."""
-    every = [one for one in found.looked_at.values() if one.hourly == one.hourly]
-    every.sort(key=lambda one: (one.hourly, -one.speed.mean, one.cell.number))
-    fine = [
-        one
-        for one in every
-        if one.speed.mean > 0
-        and one.verdict != "short"
-        and all(miss.target == "throughput" for miss in one.missed)
-    ]
-
-    def faster(index: int, than: int) -> bool:
-        one, other = fine[index], fine[than]
-        return surely_more(
-            (one.speeds, one.exact),
-            (other.speeds, other.exact),
-            comparisons=len(fine) - 1,
-            equal_within=found.question.base.report.equal_within,
-        )
-
-    pairs = [(one.hourly, one.speed.mean) for one in fine]
-    sure, by_means = front(pairs, faster), front(pairs)
-    return Trade(every, [fine[index] for index in sure], [fine[index] for index in by_means])
-
-
-def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:
-    """At most MOST_ROWS of a front, those around the answer first of all."""
-    if len(front) <= MOST_ROWS:
-        return front
-    place = 0
-    if answer is not None:
-        place = sum(one.hourly <= answer.hourly for one in front)
-    start = max(0, min(place - MOST_ROWS // 2, len(front) - MOST_ROWS))
-    return front[start : start + MOST_ROWS]
-
-
-_LONGEST_NAME: Final = 64
-
-
-@dataclass(frozen=True, repr=False)
-class Plan(Shown):
-    """What came of a plan; `made`: how many runs were.
-
-    `too_large`: the cells that do not fit into memory, and were not run.
-    """
-
-    product: ClassVar = "plan"
-
-    found: Found
-    places: Places
-    made: int
-    binding: Binding | None
-    guess: Guess | None = None
-    too_large: tuple[Cell, ...] = ()
-
-    @property
-    def question(self) -> Question:
-        """What was asked."""
-        return self.found.question
+    def __init__(self, question: Question, exhaustive: bool = False) -> None:
+        self.question, self._exhaustive = question, exhaustive
+        self.first = question.first_replications
+        every = every_candidate(question) if question.enumerated else []
+        self.candidates = [one for one in every if one.fits]
+        self.too_large = [one for one in every if not one.fits]
+        if every and not self.candidates:
+            raise ScenarioError([_none_fits(question, self.too_large)])
+        # All that was looked at, by number: what a large space is searched by tells of each.
+        self.known = {one.number: one for one in self.candidates}
 
     @cached_property
-    def runs(self) -> "DataFrame":
-        """One row per cell that was run and replication: what is minimized, and the throughput."""
-        from pandas import DataFrame
+    def cases(self) -> list[Case]:
+        """What is to be run at most, once each; of a large space as many as are tried.
 
-        asked = self.question
-        swept = [quantity.column for quantity in asked.quantities]
-        return DataFrame(
-            [
-                (number, one.cell.label, *(value.number for value in one.cell.point.values), *each)
-                for number, one in sorted(self.found.looked_at.items())
-                for each in zip(range(one.replications), one.values, one.speeds, strict=True)
-            ],
-            columns=[
-                *("cell", "strategy", *swept, "replication"),
-                *(asked.objective, throughput(asked.base)),
-            ],
-        )
-
-    def ranking(self, metric: str) -> Ranking[int] | None:
-        """The cells that meet all targets, by their numbers; None where none does.
-
-        `metric`: what is minimized, or the throughput (`examples_per_s`, or those that are kept).
-        """
-        minimized, speed = self.question.objective, throughput(self.question.base)
-        known("metric", metric, (minimized, speed))
-        fine = {one.cell.number: one for one in self.found.ranking()}
-        return ranked(
-            {n: one.speeds if metric == speed else one.values for n, one in fine.items()},
-            equal_within=self.question.base.report.equal_within,
-            highest=metric == speed,
-            exact=lambda number: fine[number].exact,
-        )
-
-    @property
-    def scenario(self) -> Scenario | None:
-        """The answer as a scenario that gives the same numbers; None where there is none."""
-        best = self.found.answer
-        return None if best is None else answer_scenario(self.question.name, best)
-
-    @property
-    def sha256(self) -> str:
-        """The hash of what was simulated in each cell: the same on any number of processes."""
-        simulated = [
-            [
-                [value.number for value in one.cell.point.values],
-                *(one.cell.label, bool(one.failure), one.traces),
-            ]
-            for _, one in sorted(self.found.looked_at.items())
-        ]
-        return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
-
-
-class Planning:
-    """The making of a plan: every cell of its space, or those that are chosen from a large one."""
-
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        every = all_cells(question) if question.enumerated else []
-        self.cells = [cell for cell in every if cell.fits]
-        self.too_large = [cell for cell in every if not cell.fits]
-        if every and not self.cells:
-            raise ScenarioError([_none_fits(question, self.too_large)])
-        self._known = {cell.number: cell for cell in self.cells}
-        self._places = Places(question.quantities, self.cells)
-
-    def cases(self, most: int) -> list[Case]:
-        """What is to be run at most, once each; of too many cells as many as are tried.
-
-        For those that are tried stand some, `most` at most, from all over the space in turn.
+        For those that are tried stand some from all over the space in turn.
         """
         if self.question.enumerated:
-            return [cell.case for cell in distinct(self.cells)]
-        some = some_cells(self.question, min(most, self.question.trials))
+            return [one.case for one in distinct(self.candidates)]
+        some = some_candidates(self.question, min(MOST_COUNTED, self.question.trials))
         each = -(-self.question.trials // len(some))
-        return [cell.case for cell in some for _ in range(each)]
+        return [one.case for one in some for _ in range(each)]
 
-    def where(self, number: int) -> str:
-        """Where the cell of a number lies, in full."""
-        return self._places.full(self._known[number])
+    def begin(self, runs: Runs) -> list[Case]:
+        """Nothing is run in any case; a case for each run that it may begin with."""
+        return self.cases * self.first
 
-    def run(self, runs: Runs, exhaustive: bool = False) -> Plan:
-        """Search, by the runs that are there and those that it takes; `exhaustive`: all cells."""
-        cells = self.cells
+    def run(self, runs: Runs) -> Plan:
+        """Search, by the runs that are there and those that it takes."""
+        exhaustive = self._exhaustive
         if not self.question.enumerated:
-            from varsim.study.search import chosen
+            from varsim.study.explore import explore
 
-            cells = chosen(self.question, runs, self._known, self.too_large)
-        # Of chosen cells all have been run already.
-        everything = exhaustive or not self.question.enumerated
-        found = Search(self.question, cells, runs, exhaustive=everything).run()
-        doubtful = guess(found, runs)
-        best = found.answer
-        own = [] if best is None else runs.of(best.cell.case, best.replications)
-        bound = None if best is None else binding(found, best, own)
-        places = Places(self.question.quantities, cells)
-        too_large = tuple(self.too_large)
-        return Plan(found, places, runs.status.done, bound, doubtful, too_large)
+            self.candidates = explore(self.question, runs, self.known, self.too_large)
+            exhaustive = True  # all that were chosen have been run already
+        own = distinct(self.candidates)
+        every, large = tuple(self.candidates), tuple(self.too_large)
+        plan = Plan(self.question, every, len(own), large)
+        _Search(plan, own, runs, exhaustive=exhaustive).run()
+        plan.guess = _guess(plan, runs)
+        plan.made = runs.status.done
+        return plan
 
 
-def _none_fits(question: Question, cells: Sequence[Cell]) -> Fault:
+class _Search:
+    """The search for the answer of a plan over some candidates, which differ."""
+
+    def __init__(
+        self, plan: Plan, own: Iterable[Candidate], runs: Runs, *, exhaustive: bool
+    ) -> None:
+        self._plan, self._question, self._runs = plan, plan.question, runs
+        self._exhaustive = exhaustive
+        objective, labels = self._question.objective, self._question.strategies
+        self._waiting: dict[str, list[Candidate]] = {label: [] for label in labels}
+        for one in sorted(own, key=lambda one: (floor(objective, one), one.number)):
+            self._waiting[one.label].append(one)
+        # How many feasible candidates of a strategy are looked for.
+        self._wanted = dict.fromkeys(labels, 1)
+
+    def run(self) -> None:
+        """Search until the answer stands, or there is none."""
+        plan = self._plan
+        while True:
+            self._decide()
+            while batch := self._next():
+                self._screen(batch)
+                self._decide()
+            best = next(iter(plan.feasible()), None)
+            if best is None:
+                return
+            if self._wanted[best.strategy] == 1:
+                self._wanted[best.strategy] = 2  # of the answer's strategy the runner-up, too
+                continue
+            if best.exact():  # other seeds would give the same numbers
+                plan.best = best
+                return
+            check = self._check(best)
+            if check.feasible:
+                plan.best, plan.check = best, check
+                return
+            plan.rejected.append((best, check))
+
+    def _next(self) -> list[Candidate]:
+        """The next to be looked at, of the strategies in turn; none if that is all."""
+        batch: list[Candidate] = []
+        open_ones = [label for label in self._waiting if self._worth(label)]
+        while open_ones and len(batch) < BATCH:
+            for label in list(open_ones):
+                batch.append(self._waiting[label].pop(0))
+                if not self._worth(label):
+                    open_ones.remove(label)
+        return batch
+
+    def _worth(self, label: str) -> bool:
+        """Whether the next candidate of a strategy may be one that is looked for."""
+        waiting = self._waiting[label]
+        if not waiting:
+            return False
+        if self._exhaustive:
+            return True
+        least = floor(self._question.objective, waiting[0])
+        ranking = self._plan.feasible(label)
+        if len(ranking) >= self._wanted[label]:
+            return least <= ranking[self._wanted[label] - 1].objective.mean
+        if self._wanted[label] == 2:  # nobody is the runner-up who is beaten by another strategy
+            first, others = ranking[0] if ranking else None, self._plan.feasible()
+            rivals = [one for one in others if one is not first and one.strategy != label]
+            return not rivals or first is None or least <= rivals[0].objective.mean
+        return True
+
+    def _screen(self, some: Sequence[Candidate]) -> None:
+        """Run each a few times."""
+        count = self._question.first_replications
+        self._runs.make((one.case, 1 if is_exact(self._question, one) else count) for one in some)
+        self._enter(some)
+
+    def _decide(self) -> None:
+        """Run what is close more often, until it is not, or often enough."""
+        most = self._question.most_replications
+        while close := {
+            one.candidate.number: one for label in self._waiting for one in self._close(label)
+        }:
+            self._runs.make(
+                (one.candidate.case, min(most, 2 * one.replications)) for one in close.values()
+            )
+            self._enter([one.candidate for one in close.values()])
+
+    def _close(self, label: str) -> list[Judged]:
+        """The candidates of a strategy of which more runs are needed."""
+        question = self._question
+        ranking = self._plan.feasible(label)
+        wanted = self._wanted[label]
+        best = ranking[wanted - 1] if len(ranking) >= wanted else None
+        own = [one for one in self._plan.outcomes.values() if one.strategy == label]
+        close = [one for one in own if one.verdict == "open" and self._may_beat(one, best)]
+        if ranking and not known(question.objective, ranking[0].candidate):
+            first = ranking[0]
+            rivals = [one for one in ranking[1:] if may_be_lower(one, first, question.tolerance)]
+            close += [*rivals, first] if rivals else []
+        most = question.most_replications
+        return [one for one in close if one.replications < most and not one.exact()]
+
+    def _may_beat(self, one: Judged, best: Judged | None) -> bool:
+        tolerance = self._question.tolerance
+        if best is None:
+            return True
+        if known(self._question.objective, one.candidate):
+            as_much = one.objective.mean == best.objective.mean and one.free < best.free
+            return as_much or one.objective.mean < (1 - tolerance) * best.objective.mean
+        return may_be_lower(one, best, tolerance)
+
+    def _enter(self, some: Iterable[Candidate]) -> None:
+        """Judge these by all their runs."""
+        for one in some:
+            found = Judged(one, tuple(self._runs.of(one.case)), self._question)
+            self._plan.outcomes[one.number] = found
+        best = next(iter(self._plan.feasible()), None)
+        if best is not None:
+            self._runs.best = (str(best.candidate.number), best.objective.mean)
+
+    def _check(self, best: Judged) -> Judged:
+        """The same candidate with fresh seeds."""
+        fresh, count = best.candidate.fresh, max(FRESH, best.replications)
+        self._runs.make([(fresh.case, count)])
+        return Judged(fresh, tuple(self._runs.of(fresh.case, count)), self._question)
+
+
+def _guess(plan: Plan, runs: Runs) -> dict[float, Judged] | None:
+    """Where the step time is a guess, the answer at SPEEDS (none without one); else None."""
+    best = plan.best or plan.closest()
+    if best is None:
+        return None
+    scenario = best.candidate.scenario
+    if not scenario.cluster.doubt(scenario.workload):
+        return None
+    own, count = best.candidate, best.replications
+    some = {speed: _at(own, speed) for speed in SPEEDS} if plan.best else {}
+    runs.make((one.case, count) for one in some.values())
+    return {
+        speed: Judged(one, tuple(runs.of(one.case, count)), plan.question)
+        for speed, one in some.items()
+    }
+
+
+def _at(one: Candidate, speed: float) -> Candidate:
+    """A candidate at so many times the speed."""
+    scenario = one.point.scenario.with_distribution_alone(speed)
+    return Candidate.of(one.number, Point(one.point.values, scenario), one.label)
+
+
+def _none_fits(question: Question, too_large: Sequence[Candidate]) -> Fault:
     """That there is nothing to choose from, and what the closest would need."""
 
-    def excess(cell: Cell) -> float:
-        found = cell.point.scenario.misfits(cell.strategy)
+    def excess(one: Candidate) -> float:
+        found = one.point.scenario.misfits(one.strategy)
         return max(misfit.needs / misfit.has for misfit in found)
 
-    closest = min(cells, key=excess)
+    closest = min(too_large, key=excess)
     why = closest.point.scenario.refusal(closest.strategy)
-    return Fault(
-        Source(question.name), 0, 0, f"no configuration of the space fits into memory: {why}"
-    )
-
-
-def answer_scenario(name: str, best: Standing) -> Scenario:
-    """The scenario of a cell, with as many replications as it was run, under a name of its own."""
-    changes = {"name": f"{name[: _LONGEST_NAME - 5]}-plan", "replications": best.replications}
-    return Scenario.model_validate({**dict(best.cell.scenario), **changes})
+    message = f"no configuration of the space fits into memory: {why}"
+    return Fault(Source(question.name), 0, 0, message)

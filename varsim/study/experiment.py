@@ -4,7 +4,7 @@ import json
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -14,6 +14,7 @@ from warnings import warn
 from pydantic import BaseModel
 
 from varsim.core.units import to_text
+from varsim.scenario.change import in_python
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.fault import Source as Place
@@ -28,17 +29,16 @@ if TYPE_CHECKING:
     from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
     from varsim.distribute.program_run import Mode
-    from varsim.study.case import Case
-    from varsim.study.cheapest import Plan
     from varsim.study.grid import Table
+    from varsim.study.plan import Plan
     from varsim.study.result import Result
-    from varsim.study.runs import Runs, Watcher
+    from varsim.study.runs import Study
     from varsim.study.steps import Story
-    from varsim.study.store import Store
     from varsim.study.tune import Rates
     from varsim.study.verdict import Estimate
     from varsim.study.why.account import Why
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 # Called with how many runs have ended, of how many.
@@ -108,9 +108,9 @@ def run(
     asked = load(given, sets, strategies, **named)
     with _made_by(engine):
         if asked.kind == "sweep":
-            return _swept(asked, jobs, progress, None)
+            return sweep(asked, jobs=jobs, progress=progress)
         if asked.kind == "plan":
-            return _planned(asked, jobs, progress, None)
+            return plan(asked, jobs=jobs, progress=progress)
         return simulate(asked, jobs, progress)
 
 
@@ -177,14 +177,19 @@ def sweep(
     """
     from varsim.scenario.space import Sweep
     from varsim.scenario.sweep import sweep_of_text
+    from varsim.study.grid import Grid
 
-    if not strategies and isinstance(given, Sweep):
-        strategies = given.strategies
-    text, name, folder, _ = document = _document(given)
-    changes, strategies = _sets(sets, {}, document), tuple(_each(strategies))
-    with _as_given(), document.read():
-        asked = sweep_of_text(text, name, folder, changes, precision, most_replications, strategies)
-    return _swept(asked, jobs, progress, directory)
+    asked = given
+    changed = sets or strategies or precision is not None or most_replications is not None
+    if not isinstance(given, Sweep) or changed:
+        if not strategies and isinstance(given, Sweep):
+            strategies = given.strategies
+        text, name, folder, _ = document = _document(given)
+        changes, chosen = _sets(sets, {}, document), tuple(_each(strategies))
+        with _as_given(), document.read():
+            asked = sweep_of_text(text, name, folder, changes, precision, most_replications, chosen)
+    assert isinstance(asked, Sweep)
+    return _found(Grid(asked), jobs, progress, directory)
 
 
 def plan(
@@ -199,6 +204,7 @@ def plan(
 ) -> "Plan":
     """The answer to a plan; `minimize` replaces what the file says. Otherwise as `sweep`."""
     from varsim.scenario.plan import Question, question_of_text
+    from varsim.study.cheapest import Cheapest
 
     asked = given
     if not isinstance(given, Question) or sets or minimize or strategies:
@@ -207,7 +213,7 @@ def plan(
         with _as_given(), document.read():
             asked = question_of_text(text, name, folder, changes, minimize, _each(strategies))
     assert isinstance(asked, Question)
-    return _planned(asked, jobs, progress, directory)
+    return _found(Cheapest(asked), jobs, progress, directory)
 
 
 def tune(
@@ -225,11 +231,9 @@ def tune(
     `rates`: these alone are tried; by default those around each one's own, as many as it takes.
     Raises ValueError where nothing is learnt.
     """
-    from varsim.study.tune import Tuning
+    from varsim.study.tune import BestRates
 
-    tuning = Tuning(load(given, sets, strategies, **named), rates)
-    with _runs(tuning.cases * tuning.first, jobs, progress, None) as runs:
-        return tuning.run(runs)
+    return _found(BestRates(load(given, sets, strategies, **named), rates), jobs, progress)
 
 
 def compare(
@@ -258,59 +262,22 @@ def compare(
     return found
 
 
-def _swept(
-    sweep: Any, jobs: int, progress: Progress | None, directory: str | Path | None
-) -> "Table":
-    from varsim.study.grid import Grid
-    from varsim.study.runs import backend, carry_out
-    from varsim.study.simulation import check_jobs
-
-    check_jobs(jobs)
-    grid = Grid(sweep)
-    with _kept(directory) as store:
-        books = grid.books(store)
-        todo = books.begin()
-        with backend([books.cases[key] for key, _ in todo], jobs, None) as made_by:
-            carry_out(books, store, made_by, _watched(progress), todo)
-        return grid.table(books)
-
-
-def _planned(
-    question: Any, jobs: int, progress: Progress | None, directory: str | Path | None
-) -> "Plan":
-    from varsim.study.cheapest import Planning
-
-    planning = Planning(question)
-    cases = planning.cases(most=60) * question.first_replications
-    with _runs(cases, jobs, progress, directory) as runs:
-        return planning.run(runs)
-
-
-def _watched(progress: Progress | None) -> "Watcher":
-    return lambda status: None if progress is None else progress(status.done, status.total)
-
-
-def _kept(directory: str | Path | None) -> "AbstractContextManager[Store]":
-    """The store of a directory, or one that is forgotten."""
-    from varsim.study.store import kept
-
-    return kept(
-        None if directory is None else Path(directory), lambda text: warn(text, stacklevel=6)
-    )
-
-
-@contextmanager
-def _runs(
-    cases: "Sequence[Case]", jobs: int, progress: Progress | None, directory: str | Path | None
-) -> "Iterator[Runs]":
-    """What makes runs for a search whose first ones are these."""
+def _found(
+    study: "Study[R]", jobs: int, progress: Progress | None, directory: str | Path | None = None
+) -> "R":
+    """What comes of a study whose runs are kept in a directory, or forgotten."""
     from varsim.study.runs import campaign
     from varsim.study.simulation import check_jobs
 
     check_jobs(jobs)
-    watch = _watched(progress)
-    with _kept(directory) as store, campaign(store, cases, jobs, None, watch) as runs:
-        yield runs
+    with campaign(
+        study,
+        None if directory is None else Path(directory),
+        jobs=jobs,
+        watch=lambda status: None if progress is None else progress(status.done, status.total),
+        say=lambda text: warn(text, stacklevel=8),
+    ) as runs:
+        return study.run(runs)
 
 
 @contextmanager
@@ -347,7 +314,11 @@ def _as_given() -> Iterator[None]:
         yield
     except ScenarioError as error:
         found = [
-            replace(one, source=replace(one.source, name=one.source.name.removeprefix("--set ")))
+            replace(
+                one,
+                source=replace(one.source, name=one.source.name.removeprefix("--set ")),
+                message=in_python(one.message, "{}"),
+            )
             for one in error.problems
         ]
         raise ScenarioError(found, error.left_out) from None

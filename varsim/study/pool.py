@@ -1,4 +1,4 @@
-"""Processes of this machine that compute for this one, and end with it."""
+"""Where functions are called: here, in processes of this machine, or on a cluster of dask."""
 
 import os
 import signal
@@ -6,17 +6,67 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from math import ceil
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from types import ModuleType
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, Self, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_ON_WINDOWS: Final = 61
+PATIENCE: Final = 15.0  # seconds to wait for a dask scheduler and its first worker
+
+
+class Backend(Protocol):
+    """Something that calls functions, `jobs` at a time; a context.
+
+    `deaths`: what a call fails with if its process died.
+    """
+
+    jobs: int
+    deaths: tuple[type[BaseException], ...]
+
+    @property
+    def window(self) -> int:
+        """How many calls may be under way, so that no process waits for the next."""
+        ...
+
+    def submit(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> Future[T]:
+        """Have a function called."""
+        ...
+
+    def replace(self, jobs: int) -> None:
+        """Begin anew with so many jobs, after a process died."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Here:
+    """Calls in this process, when they are submitted."""
+
+    jobs = window = 1
+    deaths: tuple[type[BaseException], ...] = ()
+
+    def submit(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> Future[T]:
+        """Call the function at once."""
+        future: Future[T] = Future()
+        future.set_result(function(*given, **named))
+        return future
+
+    def replace(self, jobs: int) -> None:
+        """There is no process to replace."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Pool:
@@ -27,14 +77,27 @@ class Pool:
     that is under way raises BrokenProcessPool.
     """
 
+    deaths: tuple[type[BaseException], ...] = (BrokenProcessPool,)
+
     def __init__(self, jobs: int) -> None:
-        jobs = min(jobs, _MOST_ON_WINDOWS) if sys.platform == "win32" else jobs
-        self._executor = ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
+        self.jobs = jobs
+        most = min(jobs, _MOST_ON_WINDOWS) if sys.platform == "win32" else jobs
+        self._executor = ProcessPoolExecutor(most, get_context("spawn"), _begin)
+
+    @property
+    def window(self) -> int:
+        """Two calls for each process."""
+        return 2 * self.jobs
 
     def submit(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> Future[T]:
         """Have one of the processes call a function."""
         with _undisturbed(), _without_main():
             return self._executor.submit(function, *given, **named)
+
+    def replace(self, jobs: int) -> None:
+        """Other processes, so many."""
+        self.__exit__()
+        self.__init__(jobs)  # type: ignore[misc]
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +107,54 @@ class Pool:
             for process in list(self._executor._processes.values()):
                 process.kill()
             self._executor.shutdown()
+
+
+class Dask:
+    """A cluster of dask, by the address of its scheduler; the workers need the same varsim.
+
+    A task whose worker dies goes to another, until dask gives it up.
+    """
+
+    def __init__(self, address: str) -> None:
+        import logging
+
+        from distributed import Client, KilledWorker
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self.deaths: tuple[type[BaseException], ...] = (KilledWorker,)
+        try:
+            self._client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise OSError(f"no dask scheduler answers at {address}") from error
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            self._client.close(timeout=1)
+            raise OSError(f"the dask scheduler at {address} has no workers") from None
+        self._executor: Any = self._client.get_executor(pure=False)
+        self.jobs: int = max(1, sum(self._client.ncores().values()))
+
+    @property
+    def window(self) -> int:
+        """Two calls for each core."""
+        return 2 * self.jobs
+
+    def submit(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> Future[T]:
+        """Have one of the workers call a function."""
+        future: Future[T] = self._executor.submit(function, *given, **named)
+        return future
+
+    def replace(self, jobs: int) -> None:
+        """Dask replaces its workers itself."""
+        self.jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # the scheduler may be gone
+            self._executor.shutdown(wait=False)
+        self._client.close(timeout=1)
 
 
 def cores() -> int:

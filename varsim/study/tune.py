@@ -14,7 +14,7 @@ there.
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
@@ -26,17 +26,27 @@ from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import Asked
 from varsim.strategies import Strategy
-from varsim.study.case import Case, Finished, case_of
-from varsim.study.cells import Cell, cell_of
+from varsim.study.candidate import Candidate, Outcome
+from varsim.study.case import Case, case_of
+from varsim.study.cheapest import FRESH
 from varsim.study.runs import Runs
-from varsim.study.search import FRESH, fresh
 from varsim.study.shown import Shown
-from varsim.study.verdict import CLOSE, Estimate, Ranking, interval, lead_of, ranked, verdict
+from varsim.study.verdict import WORSE, Estimate, Ranking, interval, lead_of, ranked, verdict
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-BETTER, WORSE = "better", "worse"
+_BETTER: Final = "better"
+# Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
+_FIRST: Final = (-4, -2, 0, 2, 4)
+_FARTHEST: Final = 20
+MORE: Final = 4
+_TRIED: Final = 10  # rates of a strategy, about
+_LONGEST_NAME: Final = 64
+_COLUMNS: Final = (
+    *("strategy", "learning_rate", "seeds", "standing", "seed", "replications", "reached"),
+    *("mean", "low", "high", "final_loss", "failure"),
+)
 
 
 class Goal(NamedTuple):
@@ -51,58 +61,54 @@ class Goal(NamedTuple):
         return "final_loss" if self.loss is None else "time_to_target"
 
 
-class Trial(NamedTuple):
-    """One rate of one strategy; equal replications of two trials are a pair.
+@dataclass(frozen=True, eq=False)
+class Trial(Outcome):
+    """One rate of one strategy, and what came of its runs."""
 
-    `values`: the goal's metric in every replication, nan where the loss was not reached or is not
-    finite. `losses`: at the end of each run. `traces`: hashes of what was simulated. `failure`:
-    why a run came to nothing.
-    """
-
-    label: str
-    rate: float
-    seed: int
-    values: tuple[float, ...]
-    losses: tuple[float, ...]
-    traces: tuple[str, ...]
-    failure: str = ""
-
-    @classmethod
-    def of(cls, goal: Goal, cell: Cell, rate: float, runs: Sequence[Finished]) -> "Trial":
-        """The trial of these runs of a cell, replications 0, 1, ..."""
-        seed, traces = cell.point.scenario.seed, tuple(run.trace for run in runs)
-        failures = [run.failure for run in runs if run.failure]
-        if failures:
-            return cls(cell.label, rate, seed, (), (), traces, failures[0])
-        values = [run.measured[goal.metric] for run in runs]
-        return cls(
-            cell.label,
-            rate,
-            seed,
-            tuple(value if math.isfinite(value) else math.nan for value in values),
-            tuple(run.measured["final_loss"] for run in runs),
-            traces,
-        )
+    goal: Goal
 
     @property
-    def replications(self) -> int:
-        """How often it was run."""
-        return len(self.values)
+    def rate(self) -> float:
+        """The learning rate."""
+        (rate,) = self.candidate.point.values
+        assert isinstance(rate.number, float)
+        return rate.number
+
+    @property
+    def seed(self) -> int:
+        """That of its runs."""
+        return self.scenario.seed
+
+    @cached_property
+    def reaches(self) -> tuple[float, ...]:
+        """The goal's metric per replication, nan where the loss was not reached or not finite."""
+        found = self.values(self.goal.metric)
+        return tuple(value if math.isfinite(value) else math.nan for value in found)
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The loss at the end of each run."""
+        return self.values("final_loss")
 
     @property
     def reached(self) -> int:
         """In how many replications the goal was reached."""
-        return sum(map(math.isfinite, self.values))
+        return sum(map(math.isfinite, self.reaches))
 
     @property
     def sound(self) -> bool:
         """Whether the goal was reached in all of them."""
-        return 0 < self.reached == self.replications
+        return 0 < self.reached == len(self.runs)
 
     @property
     def found(self) -> Estimate:
         """The goal's metric over the replications."""
-        return interval(self.values)
+        return interval(self.reaches)
+
+    @property
+    def last(self) -> float:
+        """The mean of the losses at the end."""
+        return math.fsum(self.losses) / len(self.losses) if self.losses else math.nan
 
     @property
     def order(self) -> tuple[int, float, float]:
@@ -110,31 +116,17 @@ class Trial(NamedTuple):
         if self.failure:
             return 2, 0.0, self.rate
         if self.sound:
-            return 0, math.fsum(self.values) / self.replications, self.rate
+            return 0, math.fsum(self.reaches) / self.replications, self.rate
         last = [loss if math.isfinite(loss) else math.inf for loss in self.losses]
         return 1, sum(last) / len(last), self.rate
 
-
-def compared(one: Trial, other: Trial, equal_within: float) -> str:
-    """Whether one is WORSE or BETTER than another, or the verdict where that is not sure."""
-    if not (one.sound and other.sound):
-        return CLOSE if one.sound == other.sound else BETTER if one.sound else WORSE
-    count = min(one.replications, other.replications)
-    lead = lead_of(one.values[:count], other.values[:count])
-    return verdict(lead, WORSE, BETTER, equal_within)
-
-
-def tied(said: str) -> bool:
-    """Whether a comparison does not tell two trials apart."""
-    return said not in (BETTER, WORSE)
-
-
-# Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
-_FIRST: Final = (-4, -2, 0, 2, 4)
-_FARTHEST: Final = 20
-MORE: Final = 4
-_TRIED: Final = 10  # rates of a strategy, about
-_LONGEST_NAME: Final = 64
+    def ties_with(self, best: "Trial", equal_within: float) -> bool:
+        """Whether it is not told from the best, both being sound."""
+        if not (self.sound and best.sound):
+            return False
+        count = min(self.replications, best.replications)
+        lead = lead_of(self.reaches[:count], best.reaches[:count])
+        return verdict(lead, WORSE, _BETTER, equal_within) not in (WORSE, _BETTER)
 
 
 class Tuned(NamedTuple):
@@ -153,22 +145,17 @@ class Tuned(NamedTuple):
     edge: str
     fresh: Trial | None
 
+    @property
+    def tried(self) -> Iterator[tuple[Trial, str, str]]:
+        """All trials, each with its set of seeds, and whether it is the best, as good or neither.
 
-class Row(NamedTuple):
-    """One rate of one strategy on one set of seeds; `standing`: best, as good, or neither."""
-
-    strategy: str
-    learning_rate: float
-    seeds: str
-    standing: str
-    seed: int
-    replications: int
-    reached: int
-    mean: float
-    low: float
-    high: float
-    final_loss: float
-    failure: str
+        Last the best again with fresh seeds.
+        """
+        for trial in self.trials:
+            standing = "best" if trial is self.best else "as good" if trial in self.ties else ""
+            yield trial, "search", standing
+        if self.fresh is not None:
+            yield self.fresh, "fresh", "best"
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,31 +177,26 @@ class Rates(Shown):
         return self._ranking
 
     @cached_property
+    def _ranking(self) -> Ranking[str] | None:
+        return ranked(
+            {one.label: one.fresh.reaches for one in self.tuned if one.fresh is not None},
+            equal_within=self.scenario.report.equal_within,
+        )
+
+    @cached_property
     def runs(self) -> "DataFrame":
         """One row per strategy, rate, set of seeds and replication: the goal's metric, the loss."""
         from pandas import DataFrame
 
-        trials = [
-            (trial, seeds)
-            for one in self.tuned
-            for seeds, own in (("search", one.trials), ("fresh", one.fresh and (one.fresh,)))
-            for trial in own or ()
-        ]
         return DataFrame(
             {
-                **{"strategy": trial.label, "learning_rate": trial.rate, "seeds": seeds},
+                **{"strategy": trial.strategy, "learning_rate": trial.rate, "seeds": seeds},
                 **{"seed": trial.seed, "replication": number, self.goal.metric: value},
                 "final_loss": trial.losses[number],
             }
-            for trial, seeds in trials
-            for number, value in enumerate(trial.values)
-        )
-
-    @cached_property
-    def _ranking(self) -> Ranking[str] | None:
-        return ranked(
-            {one.label: one.fresh.values for one in self.tuned if one.fresh is not None},
-            equal_within=self.scenario.report.equal_within,
+            for one in self.tuned
+            for trial, seeds, _ in one.tried
+            for number, value in enumerate(trial.reaches)
         )
 
     def fresh(self, label: str) -> Trial:
@@ -225,34 +207,33 @@ class Rates(Shown):
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns of `rows`: `mean` is called by the goal."""
+        """The names of the columns of `cells`: `mean` is called by the goal."""
         metric = "loss" if self.goal.loss is None else self.goal.metric
         named = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high"}
-        return [named.get(name, name) for name in Row._fields]
+        return [named.get(name, name) for name in _COLUMNS]
 
-    def rows(self) -> Iterator[Row]:
+    def cells(self) -> Iterator[list[object]]:
         """Every rate that was tried, and the best of each strategy again with fresh seeds."""
-        for one in self.tuned:
-            for trial in one.trials:
-                standing = "best" if trial == one.best else "as good" if trial in one.ties else ""
-                yield _row(trial, "search", standing)
-            if one.fresh is not None:
-                yield _row(one.fresh, "fresh", "best")
+        for trial, seeds, standing in (each for one in self.tuned for each in one.tried):
+            yield [
+                *(trial.strategy, trial.rate, seeds, standing, trial.seed, trial.replications),
+                *(trial.reached, trial.found.mean, trial.found.low, trial.found.high, trial.last),
+                trial.failure.partition("\n")[0],
+            ]
 
     @property
     def sha256(self) -> str:
         """The hash of what was simulated at every rate: the same on any number of processes."""
         simulated = [
-            [trial.label, trial.rate, trial.seed, bool(trial.failure), trial.traces]
+            [trial.strategy, trial.rate, trial.seed, bool(trial.failure), trial.traces]
             for one in self.tuned
-            for trial in (*one.trials, *([one.fresh] if one.fresh is not None else []))
+            for trial, _, _ in one.tried
         ]
         return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
 
     def tuned_scenario(self) -> Scenario:
         """The scenario with the best rate of each strategy in an optimizer of its own."""
-        rates = {one.label: one.best.rate for one in self.tuned}
-        changed = with_rates(self.scenario, rates)
+        changed = with_rates(self.scenario, {one.label: one.best.rate for one in self.tuned})
         return Scenario.model_validate(
             {
                 **dict(changed),
@@ -305,15 +286,32 @@ class Ladder:
         return [
             place
             for place, trial in sorted(self.trials.items())
-            if place != self.best
-            and best.sound
-            and trial.sound
-            and tied(compared(trial, best, equal_within))
+            if trial is not best and trial.ties_with(best, equal_within)
         ]
 
+    def closer(self, equal_within: float, most: int) -> dict[int, int]:
+        """How often the best and its ties are to be run, where that is more than before."""
+        ties = self.ties(equal_within)
+        if not ties:
+            return {}
+        close = {place: self.trials[place].replications for place in (self.best, *ties)}
+        least, longest = min(close.values()), max(close.values())
+        count = longest if least < longest else min(2 * least, most)
+        return {place: count for place, own in close.items() if own < count}
 
-class Tuning:
-    """The search over the strategies of a scenario; `given`: these rates, and no others."""
+    def tuned(self, equal_within: float, fresh: Trial | None) -> Tuned:
+        """What came of it."""
+        trials = tuple(trial for _, trial in sorted(self.trials.items()))
+        ties = tuple(self.trials[place] for place in self.ties(equal_within))
+        best = self.trials[self.best]
+        return Tuned(self.label, self.before, trials, best, ties, self.edge, fresh)
+
+
+class BestRates:
+    """The study of the best learning rates of a scenario; `given`: these rates, and no others.
+
+    ValueError where nothing is learnt.
+    """
 
     def __init__(self, scenario: Asked, given: Sequence[float] = ()) -> None:
         if not isinstance(scenario, Scenario) or not scenario.workload.has_values:
@@ -329,41 +327,43 @@ class Tuning:
             )
             for strategy in scenario.strategies
         }
-        self._cells: dict[tuple[str, float], Cell] = {}
-        self._known: dict[int, tuple[str, float]] = {}
+        self._candidates: dict[tuple[str, float], Candidate] = {}
+        self.known: list[Candidate] = []  # by number
         self.first = scenario.replications
-        self.most = max(FRESH, MORE * self.first)
+        self._most = max(FRESH, MORE * self.first)
         self.goal = Goal(scenario.target_loss, 0.0)
 
-    @property
+    @cached_property
     def cases(self) -> list[Case]:
         """About what is to be run, once for each rate."""
         cases = [case_of(self.asked, strategy) for strategy in self.asked.strategies]
         return cases * (len(next(iter(self._ladders.values())).given) or _TRIED)
 
-    def at(self, number: int) -> tuple[str, float]:
-        """Which strategy a cell is of, and its learning rate."""
-        return self._known[number]
+    def begin(self, runs: Runs) -> list[Case]:
+        """Nothing is run in any case; about a case for each run."""
+        return self.cases * self.first
 
     def run(self, runs: Runs) -> Rates:
         """Search until nothing is left to try, then measure what was found."""
         self._settle_the_end(runs)
         while wanted := self._wanted():
-            runs.make((cell.case, count) for cell, count in wanted.values())
-            for (label, place), (cell, _) in wanted.items():
-                ladder = self._ladders[label]
-                trial = Trial.of(self.goal, cell, ladder.rate(place), runs.of(cell.case))
-                ladder.trials[place] = trial
+            runs.make((one.case, count) for one, count in wanted.values())
+            for (label, place), (one, _) in wanted.items():
+                trial = Trial(one, tuple(runs.of(one.case)), self.goal)
+                self._ladders[label].trials[place] = trial
                 if trial.sound and (runs.best is None or trial.order[1] < runs.best[1]):
-                    runs.best = (str(cell.number), trial.order[1])
-        cells = {
-            label: fresh(self._cell(label, ladder.rate(ladder.best)))
-            for label, ladder in self._ladders.items()
-            if not ladder.trials[ladder.best].failure
+                    runs.best = (str(one.number), trial.order[1])
+        bests = {label: one.trials[one.best] for label, one in self._ladders.items()}
+        again = {
+            label: trial.candidate.fresh for label, trial in bests.items() if not trial.failure
         }
-        runs.make((cell.case, self.most) for cell in cells.values())
+        runs.make((one.case, self._most) for one in again.values())
+        fresh = {
+            label: Trial(one, tuple(runs.of(one.case, self._most)), self.goal)
+            for label, one in again.items()
+        }
         ladders = self._ladders.items()
-        tuned = tuple(self._tuned(ladder, cells.get(label), runs) for label, ladder in ladders)
+        tuned = tuple(one.tuned(self._within, fresh.get(label)) for label, one in ladders)
         return Rates(self.asked, self.goal, tuned)
 
     def _settle_the_end(self, runs: Runs) -> None:
@@ -376,66 +376,43 @@ class Tuning:
             assert stop.time is not None
             self._end(stop)
             return
-        cells = [self._cell(label, one.before) for label, one in self._ladders.items()]
-        runs.make((cell.case, self.first) for cell in cells)
+        some = [self._candidate(label, one.before) for label, one in self._ladders.items()]
+        runs.make((one.case, self.first) for one in some)
         lasted = [
             run.measured["simulated_time"]
-            for cell in cells
-            for run in runs.of(cell.case)
+            for one in some
+            for run in runs.of(one.case)
             if not run.failure
         ]
-        self._cells.clear()
+        self._candidates.clear()
         self._end(Stop(time=min(lasted)) if lasted else stop)
 
     def _end(self, stop: Stop) -> None:
         self._scenario = self._scenario.model_copy(update={"stop": stop})
         self.goal = self.goal._replace(end=stop.time or 0.0)
 
-    def _wanted(self) -> dict[tuple[str, int], tuple[Cell, int]]:
+    def _wanted(self) -> dict[tuple[str, int], tuple[Candidate, int]]:
         """What is to be run next, and how often in all."""
-        found: dict[tuple[str, int], tuple[Cell, int]] = {}
-        for label, ladder in self._ladders.items():
-            counts = dict.fromkeys(ladder.wanted(), self.first) or self._closer(ladder)
-            for place, count in counts.items():
-                found[label, place] = (self._cell(label, ladder.rate(place)), count)
-        return found
+        return {
+            (label, place): (self._candidate(label, ladder.rate(place)), count)
+            for label, ladder in self._ladders.items()
+            for place, count in (
+                dict.fromkeys(ladder.wanted(), self.first)
+                or ladder.closer(self._within, self._most)
+            ).items()
+        }
 
-    def _closer(self, ladder: Ladder) -> dict[int, int]:
-        """How often the best and its ties are to be run, where that is more than before."""
-        ties = ladder.ties(self._within)
-        if not ties:
-            return {}
-        close = {place: ladder.trials[place].replications for place in (ladder.best, *ties)}
-        least, longest = min(close.values()), max(close.values())
-        count = longest if least < longest else min(2 * least, self.most)
-        return {place: count for place, own in close.items() if own < count}
-
-    def _tuned(self, ladder: Ladder, cell: Cell | None, runs: Runs) -> Tuned:
-        best = ladder.trials[ladder.best]
-        again = None
-        if cell is not None:
-            again = Trial.of(self.goal, cell, best.rate, runs.of(cell.case, self.most))
-        return Tuned(
-            ladder.label,
-            ladder.before,
-            tuple(trial for _, trial in sorted(ladder.trials.items())),
-            best,
-            tuple(ladder.trials[place] for place in ladder.ties(self._within)),
-            ladder.edge,
-            again,
-        )
-
-    def _cell(self, label: str, rate: float) -> Cell:
-        if (label, rate) not in self._cells:
+    def _candidate(self, label: str, rate: float) -> Candidate:
+        if (label, rate) not in self._candidates:
             scenario = with_rates(self._scenario, {label: rate})
-            number = len(self._known)
-            self._known[number] = (label, rate)
-            point = Point((Value(f"{rate:g}", rate),), scenario)
-            self._cells[label, rate] = cell_of(number, point, label)
-        return self._cells[label, rate]
+            point = Point((Value(f"{rate:g}", float(rate)),), scenario)
+            one = Candidate.of(len(self.known), point, label)
+            self.known.append(one)
+            self._candidates[label, rate] = one
+        return self._candidates[label, rate]
 
 
-def with_rates(scenario: Scenario, rates: dict[str, float]) -> Scenario:
+def with_rates(scenario: Scenario, rates: Mapping[str, float]) -> Scenario:
     """The scenario with these learning rates of the strategies of these labels."""
 
     def changed(strategy: Strategy) -> Strategy:
@@ -446,22 +423,3 @@ def with_rates(scenario: Scenario, rates: dict[str, float]) -> Scenario:
         return strategy.model_copy(update={"optimizer": optimizer})
 
     return scenario.model_copy(update={"strategies": tuple(map(changed, scenario.strategies))})
-
-
-def _row(trial: Trial, seeds: str, standing: str) -> Row:
-    found = trial.found
-    last = math.fsum(trial.losses) / len(trial.losses) if trial.losses else math.nan
-    return Row(
-        trial.label,
-        trial.rate,
-        seeds,
-        standing,
-        trial.seed,
-        trial.replications,
-        trial.reached,
-        found.mean,
-        found.low,
-        found.high,
-        last,
-        trial.failure.splitlines()[0] if trial.failure else "",
-    )

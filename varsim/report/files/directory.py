@@ -32,6 +32,7 @@ Kind: TypeAlias = Literal[
     "why",
     "story",
     "validation",
+    "calibration",
     "stragglers",
 ]
 RUN: Final[tuple[Kind, ...]] = ("run",)

@@ -29,7 +29,7 @@ from varsim.study.verdict import DIFFERENT, Done, ratio
 
 if TYPE_CHECKING:
     from varsim.cluster.record.trace import Trace
-    from varsim.study.cells import Cell
+    from varsim.study.candidate import Candidate
     from varsim.study.result import Result
 
 
@@ -202,11 +202,11 @@ def _slower(
         yield Note(code, {"who": named[worst], "share": less, **more})
 
 
-def memory_of_cells(cells: "Sequence[Cell]") -> Iterator[Note]:
-    """Which cells are not run as they do not fit into memory, by strategy."""
-    counts = Counter(names(cell.point.scenario)[cell.label] for cell in cells)
+def too_large(some: "Sequence[Candidate]") -> Iterator[Note]:
+    """Which configurations are not run as they do not fit into memory, by strategy."""
+    counts = Counter(names(one.point.scenario)[one.label] for one in some)
     if counts:
-        (misfit, *_) = cells[0].point.scenario.misfits(cells[0].strategy)
+        (misfit, *_) = some[0].point.scenario.misfits(some[0].strategy)
         sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
         who = tuple(f"{count:,} of {name}" for name, count in counts.items())
         yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from varsim.core.units import format_count, format_operations
-from varsim.report.notes import plain, plain_value
+from varsim.report.notes import plain, plain_rows
 from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
 from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table, Value
@@ -18,15 +18,15 @@ from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.writing import MADE_BY
 from varsim.strategies.single import Single
 from varsim.study import beginning
-from varsim.study.beginning import MOST_COUNTED, Beginning, gradients, hopeless, rates
+from varsim.study.beginning import Beginning, gradients, hopeless, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
-    from varsim.scenario.space import Sweep
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.case import Case
     from varsim.study.experiment import Checked
+    from varsim.study.grid import Grid
     from varsim.study.program import ProgramBeginning
 
 Told: TypeAlias = tuple[tuple[Note, ...], Table, tuple[Note, ...]]  # headline, table, notes
@@ -46,7 +46,7 @@ def report(checked: "Checked[Any]") -> Report:
         case "sweep":
             from varsim.study.grid import Grid
 
-            told = _sweep(asked, Grid(asked).cases)
+            told = _sweep(Grid(asked))
         case _:
             told = _plan(asked)
     asks = any(note.code == "asks" for note in told[2])
@@ -67,10 +67,7 @@ def _facts(about: dict[str, Any], told: Told) -> dict[str, Any]:
     return about | {
         "headline": [plain(note) for note in headline],
         "notes": [plain(note) for note in notes],
-        "rows": [
-            {"row": row, **{one.key: plain_value(one.cells[index]) for one in table.columns}}
-            for index, row in enumerate(table.rows)
-        ],
+        "rows": plain_rows(table),
     }
 
 
@@ -259,14 +256,14 @@ def _variables(scenario: "VariablesScenario", begun: "Sequence[ProgramBeginning]
 # --- sweeps and plans -----------------------------------------------------------------------------
 
 
-def _sweep(sweep: "Sweep", rows: "Sequence[tuple[int, str, Case]]") -> Told:
-    distinct = list({case.key: case for _, _, case in rows}.values())
+def _sweep(grid: "Grid") -> Told:
+    sweep, distinct = grid.sweep, grid.cases
     few, most = (len(distinct) * n for n in (sweep.first_replications, sweep.most_replications))
     number = gradients_of([case.scenario for case in distinct], sweep.first_replications)
     valid: dict[str, Value] = {
         "name": sweep.name,
         "points": len(sweep.points),
-        "rows": len(rows),
+        "rows": len(grid.candidates),
         "different": len(distinct),
         "low": few,
         "high": most,
@@ -285,13 +282,12 @@ def _sweep(sweep: "Sweep", rows: "Sequence[tuple[int, str, Case]]") -> Told:
 
 def _plan(question: "Question") -> Told:
     from varsim.scenario.plan import OBJECTIVES
-    from varsim.study.cells import distinct
-    from varsim.study.cheapest import Planning
+    from varsim.study.candidate import distinct
+    from varsim.study.cheapest import Cheapest
 
-    planning = Planning(question)
-    cells = planning.cells
-    cases = [cell.case for cell in distinct(cells)]
-    some = [case.scenario for case in planning.cases(MOST_COUNTED)]
+    study = Cheapest(question)
+    cases = [one.case for one in distinct(study.candidates)]
+    some = [case.scenario for case in study.cases]
     number = gradients_of(some, question.first_replications)
     of: dict[str, Value] = {
         "name": question.name,
@@ -299,7 +295,7 @@ def _plan(question: "Question") -> Told:
         "high": question.most_replications,
         "gradients": format_count(number),
     }
-    valid = Note("valid-plan", {**of, "cells": len(cells), "different": len(cases)})
+    valid = Note("valid-plan", {**of, "cells": len(study.candidates), "different": len(cases)})
     if not question.enumerated:
         tried = {"cells": question.trials, "of": question.combinations}
         valid = Note("valid-search", {**of, **tried})
@@ -309,7 +305,7 @@ def _plan(question: "Question") -> Told:
         asked["targets"] = tuple(targets)
     asked["who"] = tuple(names(question.base)[label] for label in question.strategies)
     table = _axes([quantity.path for quantity in question.quantities], question.texts)
-    notes = [*cautions.of_scenario(question.base), *cautions.memory_of_cells(planning.too_large)]
+    notes = [*cautions.of_scenario(question.base), *cautions.too_large(study.too_large)]
     notes += [*_vain(cases), *_asks(number, "plan")]
     return (valid, Note("asked", asked)), table, tuple(notes)
 

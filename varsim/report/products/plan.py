@@ -1,7 +1,7 @@
 """What a plan tells: the cheapest that meets the targets, what is in its way, the best of each."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,13 +27,14 @@ from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.wording import target as said
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
+from varsim.scenario.training import Scenario
 from varsim.scenario.use import replays_in_queues
-from varsim.study.cells import Standing, margin
-from varsim.study.cheapest import closest, shown, trade, unpriced
+from varsim.study.judged import Judged, margin
+from varsim.study.plan import trade, unpriced
 from varsim.study.verdict import CLOSE, Judgement
 
 if TYPE_CHECKING:
-    from varsim.study.cheapest import Guess, Plan
+    from varsim.study.plan import Plan
 
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis of prices is logarithmic
 MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all
@@ -66,7 +67,7 @@ def report(plan: "Plan") -> Report:
         appendix=(every,),
         source=Source(dump_scenario(base if scenario is None else scenario), again),
         provenance=provenance_of(plan),
-        families={name_of(one): families[one.cell.label] for one in plan.found.looked_at.values()},
+        families={name_of(one): families[one.strategy] for one in plan.outcomes.values()},
         files=FILES,
         data=data(plan),
         facts=partial(document, plan),
@@ -79,7 +80,7 @@ def report(plan: "Plan") -> Report:
 
 def _headline(plan: "Plan") -> Iterator[Note]:
     """The answer, what is in its way, whether it holds with fresh seeds; or why there is none."""
-    best, check, bound = plan.found.answer, plan.found.check, plan.binding
+    best, check, nearest = plan.best, plan.check, plan.nearest
     of: dict[str, Value] = {
         "objective": plan.question.objective,
         "targets": len(plan.question.targets.bounds),
@@ -87,21 +88,21 @@ def _headline(plan: "Plan") -> Iterator[Note]:
     if best is None:
         yield from _none(plan, of)
         return
-    where = best.cell.scenario.misfits(best.cell.strategy)
+    where = best.candidate.scenario.misfits(best.candidate.strategy)
     large: dict[str, Value] = {"large": where[0].where} if where else {}
     yield Note("plan-answer", of | _of(plan, best) | large)
-    if bound is not None and bound.nearest is not None and bound.nearest.missed:
-        yield Note("in-its-way", _missing(plan, bound.nearest))
-    elif bound is not None and bound.nearest is None:
+    if nearest is None:
         yield Note("nothing-lower", {"objective": plan.question.objective, "who": name_of(best)})
+    elif nearest.missed:
+        yield Note("in-its-way", _missing(plan, nearest))
     if check is not None:
         yield Note("holds", {"count": check.replications})
 
 
 def _none(plan: "Plan", of: dict[str, Value]) -> Iterator[Note]:
-    near = closest(plan.found)
+    near = plan.closest()
     if near is None:
-        short = any(one.verdict == "short" for one in plan.found.looked_at.values())
+        short = any(one.verdict == "short" for one in plan.outcomes.values())
         yield Note("cells-too-short") if short else Note("no-numbers")
     elif not near.speed.mean:
         yield Note("no-work-kept")
@@ -112,15 +113,15 @@ def _none(plan: "Plan", of: dict[str, Value]) -> Iterator[Note]:
         yield Note("closest", _missing(plan, near))
 
 
-def _of(plan: "Plan", one: Standing) -> dict[str, Value]:
+def _of(plan: "Plan", one: Judged) -> dict[str, Value]:
     """A cell: its strategy, where it lies, and what is minimized."""
     value = amount(plan.question.objective, one.objective, plan.question.currency)
     of: dict[str, Value] = {"who": name_of(one), "value": value}
-    where = plan.places.told(one.cell)
+    where = plan.places.told(one.candidate)
     return of | ({"where": where} if where else {})
 
 
-def _missing(plan: "Plan", one: Standing) -> dict[str, Value]:
+def _missing(plan: "Plan", one: Judged) -> dict[str, Value]:
     """A cell, the target that it misses most, what it reaches of that, and how much is missing."""
     worst = max(one.missed, key=_gap)
     of = _of(plan, one) | {"target": said(worst.target, worst.bound, plan.question.loss)}
@@ -147,41 +148,39 @@ def _gap(one: Judgement) -> float:
 
 def _best_of_each(plan: "Plan") -> Table:
     """The answer, the runner-up, the best of every other strategy; then those without any."""
-    found = plan.found
-    rows: dict[int, tuple[Standing, str]] = {}
-    if found.answer is not None:
-        rows[found.answer.cell.number] = found.answer, "the answer"
-        if (second := found.runner_up) is not None:
-            rows[second.cell.number] = second, "runner-up"
-    seen = {one.cell.label for one, _ in rows.values()}
+    rows: dict[int, tuple[Judged, str]] = {}
+    if plan.best is not None:
+        rows[plan.best.candidate.number] = plan.best, "the answer"
+        if (second := plan.runner_up) is not None:
+            rows[second.candidate.number] = second, "runner-up"
+    seen = {one.strategy for one, _ in rows.values()}
     others = [label for label in plan.question.strategies if label not in seen]
-    firsts = [ranking[0] for label in others if (ranking := found.ranking(label))]
+    firsts = [ranking[0] for label in others if (ranking := plan.feasible(label))]
     for one in sorted(firsts, key=lambda one: one.order):
-        rows[one.cell.number] = one, "met"
-    fine = {one.cell.label for one in firsts}
-    nearest = [closest(found, label) for label in others if label not in fine]
+        rows[one.candidate.number] = one, "met"
+    fine = {one.strategy for one in firsts}
+    nearest = [plan.closest(label) for label in others if label not in fine]
     for near in sorted(filter(None, nearest), key=lambda one: (one.shortfall, one.order)):
-        count = sum(one.cell.label == near.cell.label for one in found.looked_at.values())
-        rows[near.cell.number] = near, f"none of {count:,}"
+        count = sum(one.strategy == near.candidate.label for one in plan.outcomes.values())
+        rows[near.candidate.number] = near, f"none of {count:,}"
     shown_rows, verdicts = [one for one, _ in rows.values()], [word for _, word in rows.values()]
     return table(plan, shown_rows, verdicts, "")
 
 
 def _front(plan: "Plan") -> Iterator[Table]:
     """What more throughput costs, cheapest first, and the answer in its place among that."""
-    found = plan.found
-    front = list(shown(trade(found).front, found.answer))
-    if found.answer is not None and found.answer not in front:
-        front.append(found.answer)
+    front = list(trade(plan).shown(plan.best))
+    if plan.best is not None and plan.best not in front:
+        front.append(plan.best)
     if front:
         front.sort(key=lambda one: one.hourly)
-        yield table(plan, front, [verdict_of(found, one) for one in front], "more throughput")
+        yield table(plan, front, [verdict_of(plan, one) for one in front], "more throughput")
 
 
 def _every(plan: "Plan") -> Table:
     """Every cell that was run, cheapest first."""
-    cells = trade(plan.found).every[:MOST_CELLS]
-    return table(plan, cells, [verdict_of(plan.found, one) for one in cells], "all configurations")
+    cells = trade(plan).every[:MOST_CELLS]
+    return table(plan, cells, [verdict_of(plan, one) for one in cells], "all configurations")
 
 
 def _trade(plan: "Plan", every: Table) -> Chart | None:
@@ -189,7 +188,7 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
 
     Only along the cost of an hour is there a front.
     """
-    cells, _, front = trade(plan.found)
+    cells, _, front = trade(plan)
     # While nothing fails all are as fast: then throughput says little.
     fast = plan.question.targets.goodput is None
     least = plan.question.objective
@@ -204,7 +203,7 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
         "throughput" if fast else "goodput",
         [at for at, one in rows if fast and hourly and one in front],
         [at for at, one in rows if not one.feasible],
-        [at for at, one in rows if one == plan.found.answer],
+        [at for at, one in rows if one == plan.best],
         targets.throughput if fast else targets.goodput,
     )
     return chart._replace(log="x" if wide else "") if chart is not None else None
@@ -215,13 +214,13 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
 
 def _notes(plan: "Plan") -> Iterator[Note]:
     """What a reader must know besides, worst first."""
-    best = plan.found.answer
-    asked = plan.question.base if best is None else best.cell.scenario
-    lucky = tuple(plan.places.full(one.cell) for one, _ in plan.found.rejected)
+    best = plan.best
+    asked = plan.question.base if best is None else best.candidate.scenario
+    lucky = tuple(plan.places.full(one.candidate) for one, _ in plan.rejected)
     if lucky:
         yield Note("by-luck", {"who": lucky})
     yield from _uncertain(plan)
-    yield from cautions.memory_of_cells(plan.too_large)
+    yield from cautions.too_large(plan.too_large)
     for note in cautions.of_scenario(asked):
         if note.code == "memory":
             yield note._replace(code="memory-marked")
@@ -229,19 +228,18 @@ def _notes(plan: "Plan") -> Iterator[Note]:
             yield note
     yield from _tails(plan)
     if plan.guess is not None:
-        yield from cautions.guess(plan.guess.scenario)
         yield from _other_speeds(plan, plan.guess)
-    close = sum(one.said == CLOSE for one in plan.found.compared.values())
+    close = sum(one.said == CLOSE for one in plan.compared.values())
     if close:
         yield Note("close-cells", {"count": close})
-    for free in unpriced(plan.found):
+    for free in unpriced(plan):
         yield Note("unpriced", {"what": free.name, "has": free.has, "remedy": free.remedy})
     yield from _rates(plan)
     if plan.question.targets.bounds:
         yield Note("margin", {"guess": 1} if plan.guess is not None else {})
-    if best is not None and best.exact:
-        strategy = best.cell.scenario.strategies[0]
-        queued = replays_in_queues(strategy, best.cell.scenario.cluster_of(strategy))
+    if best is not None and best.exact():
+        strategy = best.candidate.scenario.strategies[0]
+        queued = replays_in_queues(strategy, best.candidate.scenario.cluster_of(strategy))
         yield Note("recorded-order", {"who": name_of(best)}) if queued else Note("exact")
     yield from _busiest(plan)
     if best is not None and not math.isnan(best.every.mean):
@@ -251,7 +249,7 @@ def _notes(plan: "Plan") -> Iterator[Note]:
 
 def _uncertain(plan: "Plan") -> Iterator[Note]:
     """Cells whose runs are short, fail, or leave open whether a target is met."""
-    every = list(plan.found.looked_at.values())
+    every = list(plan.outcomes.values())
     fine = [one for one in every if not one.failure]
     short = [one for one in fine if one.done.gradients < one.done.needed]
     if short:
@@ -266,14 +264,14 @@ def _uncertain(plan: "Plan") -> Iterator[Note]:
         of: dict[str, Value] = {"count": len(short), "of": len(fine), "more": more}
         dropped = sum(one.verdict == "short" for one in short)
         of |= {"fewest": Number(fewest.done.gradients), "dropped": dropped}
-        yield Note("short-cells", of | {"where": plan.places.full(fewest.cell)})
+        yield Note("short-cells", of | {"where": plan.places.full(fewest.candidate)})
     undecided = [one.replications for one in every if one.verdict == "open"]
     if undecided:
         yield Note("undecided-cells", {"count": len(undecided), "most": max(undecided)})
     if failed := [one for one in every if one.failure]:
         first = failed[0]
         why = first.failure.splitlines()[0]
-        where = plan.places.full(first.cell)
+        where = plan.places.full(first.candidate)
         yield Note("failed-cells", {"count": len(failed), "where": where, "why": why})
 
 
@@ -282,12 +280,12 @@ _COUNTED: Final = ("global_steps", "examples")
 
 def _tails(plan: "Plan") -> Iterator[Note]:
     """That steps have no finite variance somewhere; that runs hold few spells, the fewest."""
-    fine = [one for one in plan.found.looked_at.values() if not one.failure]
-    heavy = [note for one in fine for note in cautions.heavy_tail(one.cell.scenario)]
+    fine = [one for one in plan.outcomes.values() if not one.failure]
+    heavy = [note for one in fine for note in cautions.heavy_tail(one.candidate.scenario)]
     short = [
         note
         for one in fine
-        for note in cautions.few_spells(one.cell.scenario, {one.cell.label: one.done.gradients})
+        for note in cautions.few_spells(one.candidate.scenario, {one.strategy: one.done.gradients})
     ]
     for found, key in ((heavy, "index"), (short, "count")):
         yield from sorted(found, key=lambda note: _mean(note.values[key]))[:1]
@@ -298,9 +296,13 @@ def _mean(value: Value) -> float:
     return value.mean
 
 
-def _other_speeds(plan: "Plan", guess: "Guess") -> Iterator[Note]:
-    """What becomes of the answer where the guess of its step time is wrong."""
-    for speed, there in guess.answers.items():
+def _other_speeds(plan: "Plan", guess: "Mapping[float, Judged]") -> Iterator[Note]:
+    """That the step time is a guess, and what becomes of the answer where it is wrong."""
+    one = plan.best or plan.closest()
+    assert one is not None, "somebody's step time is a guess"
+    scenario = one.candidate.scenario
+    yield from cautions.guess(scenario)
+    for speed, there in guess.items():
         of: dict[str, Value] = {"speed": f"{speed:g}"}
         if there.failure:
             of["failed"] = there.failure.splitlines()[0]
@@ -309,13 +311,13 @@ def _other_speeds(plan: "Plan", guess: "Guess") -> Iterator[Note]:
             of["missed"] = tuple(said(one.target, one.bound, loss) for one in there.missed)
         elif not there.judgements:
             of["rate"] = Number.of(there.speed, speed_named(plan.question.base))
-        again: dict[str, Value] = {"again": _at_speed(guess, speed)}
-        yield Note("other-speed", of | (again if speed == min(guess.answers) else {}))
+        again: dict[str, Value] = {"again": _at_speed(scenario, speed)}
+        yield Note("other-speed", of | (again if speed == min(guess) else {}))
 
 
-def _at_speed(guess: "Guess", speed: float) -> str:
+def _at_speed(scenario: Scenario, speed: float) -> str:
     """The device at so many times the speed that is guessed, as an option of the command line."""
-    device, workload = guess.scenario.cluster.device, guess.scenario.workload
+    device, workload = scenario.cluster.device, scenario.workload
     assert device is not None
     flops = workload.flops_per_example() * workload.batch_size
     share = speed * device.share * flops / device.rate / device.step_time(workload).seconds
@@ -344,13 +346,13 @@ def _rates(plan: "Plan") -> Iterator[Note]:
 
 def _busiest(plan: "Plan") -> Iterator[Note]:
     """What the answer uses most, and where its workers' time goes."""
-    best, bound = plan.found.answer, plan.binding
-    if best is None or bound is None:
+    best = plan.best
+    if best is None:
         return
-    failures = best.cell.scenario.failures
-    of: dict[str, Value] = {"time": most_time(dict(bound.shares))}
-    first = bound.busy[:1]
-    most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
+    failures = best.candidate.scenario.failures
+    of: dict[str, Value] = {"time": most_time(dict(plan.shares))}
+    first = plan.busy[:1]
+    most = first + [use for use in plan.busy if use.kind != first[0].kind][:1]
     if most:
         of["what"] = tuple(f"{resource(use)} ({busy(use)})" for use in most)
     followed = failures is not None and not in_run(failures)
@@ -359,12 +361,12 @@ def _busiest(plan: "Plan") -> Iterator[Note]:
 
 def _effort(plan: "Plan") -> Note:
     """How many cells were simulated, and why the rest needed none."""
-    found, question = plan.found, plan.question
-    count = len(found.looked_at)
+    question = plan.question
+    count = len(plan.outcomes)
     of: dict[str, Value] = {"count": count, "runs": plan.made}
     if not question.enumerated:
         return Note("cells-chosen", of | {"of": question.combinations})
     left: dict[str, Value] = {}
-    if count < found.distinct:
-        left = {"left": found.distinct - count, "objective": question.objective}
-    return Note("cells-run", of | {"of": found.distinct} | left)
+    if count < plan.distinct:
+        left = {"left": plan.distinct - count, "objective": question.objective}
+    return Note("cells-run", of | {"of": plan.distinct} | left)

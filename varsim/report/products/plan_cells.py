@@ -1,7 +1,7 @@
 """The configurations of a plan as rows, for people and as plain data."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,20 +18,21 @@ from varsim.report.told import (
     plain_estimate,
     plain_number,
 )
-from varsim.report.wording import given, names, unheld
+from varsim.report.wording import given, names, shown, unheld
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import MADE_BY, provenance_of_many
-from varsim.study.cells import Standing, Verdict, margin
-from varsim.study.cheapest import trade, unpriced
+from varsim.study.candidate import Places
+from varsim.study.judged import Judged, Verdict, margin
 from varsim.study.lives import INTERVAL
 from varsim.study.metrics import COSTS, throughput
+from varsim.study.plan import trade, unpriced
 from varsim.study.verdict import CONFIDENCE, Estimate, Judgement
 
 if TYPE_CHECKING:
-    from varsim.study.cheapest import Plan
-    from varsim.study.search import Found
+    from varsim.study.cheapest import Cheapest
+    from varsim.study.plan import Plan
 
 
 SHARES: Final = ("goodput", "wasted_compute")  # apart by points, not by a share of a share
@@ -78,29 +79,29 @@ def of_target(one: Judgement, value: float) -> Number:
     return Number(value, unit=unit or (name if name == "examples/s" else "updates"))
 
 
-def name_of(one: Standing) -> str:
+def name_of(one: Judged) -> str:
     """What people call the strategy of a cell."""
-    return names(one.cell.point.scenario)[one.cell.label]
+    return names(one.candidate.point.scenario)[one.strategy]
 
 
-def verdict(found: "Found", one: Standing) -> str:
+def verdict(plan: "Plan", one: Judged) -> str:
     """What became of a cell, in a word or two."""
-    if one == found.answer:
+    if one == plan.best:
         return "the answer"
-    if one.cell.number in {rejected.cell.number for rejected, _ in found.rejected}:
+    if one.candidate.number in {rejected.candidate.number for rejected, _ in plan.rejected}:
         return "by luck"
     return "failed" if one.failure else _VERDICTS[one.verdict]
 
 
-def table(plan: "Plan", rows: Sequence[Standing], verdicts: Sequence[str], corner: str) -> Table:
+def table(plan: "Plan", rows: Sequence[Judged], verdicts: Sequence[str], corner: str) -> Table:
     """A row for each of some cells."""
     found = [*_numbers(plan, rows), Column("verdict", "verdict", tuple(verdicts))]
     found += [*_places(plan, rows), *_besides(plan, rows)]
-    best = int(plan.found.answer is not None and plan.found.answer in rows[:1])
+    best = int(plan.best is not None and plan.best in rows[:1])
     return Table(tuple(map(name_of, rows)), tuple(found), corner=corner, best=best)
 
 
-def _numbers(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
+def _numbers(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
     """What is minimized, and what is reached of each target."""
     question = plan.question
     head = OBJECTIVES[question.objective].about.removeprefix("the ")
@@ -116,7 +117,7 @@ def _numbers(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
         yield Column(target, head, tuple(_reached(one, target) for one in rows), note="margin")
 
 
-def _reached(one: Standing, target: str) -> Cell:
+def _reached(one: Judged, target: str) -> Cell:
     """The mean, and by how much of the bound the target is surely met; of shares, in points."""
     for own in one.judgements:
         if own.target == target:
@@ -127,14 +128,14 @@ def _reached(one: Standing, target: str) -> Cell:
     return "-"
 
 
-def _places(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
+def _places(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
     """Where the cells lie, a column for each quantity that makes a difference."""
-    places = [plan.places.values(one.cell) for one in rows]
+    places = [plan.places.values(one.candidate) for one in rows]
     for name in dict.fromkeys(name for place in places for name in place):
         yield Column(name, name, tuple(place.get(name, "") for place in places))
 
 
-def _besides(plan: "Plan", rows: Sequence[Standing]) -> Iterator[Column]:
+def _besides(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
     """Throughput and price, where they are neither minimized nor targets, and more."""
     question = plan.question
     if question.targets.throughput is None:
@@ -161,8 +162,8 @@ def data(plan: "Plan") -> Data:
 
 def document(plan: "Plan") -> dict[str, Any]:
     """All of it as plain data."""
-    found, question = plan.found, plan.question
-    cell, traded = partial(_cell, plan), trade(found)
+    question = plan.question
+    cell, traded = partial(_cell, plan), trade(plan)
     return {
         "made_by": MADE_BY,
         "kind": "plan",
@@ -184,40 +185,40 @@ def document(plan: "Plan") -> dict[str, Any]:
         "strategies": list(question.strategies),
         "tolerance": question.tolerance,
         "most_replications": question.most_replications,
-        "answer": cell(found.answer),
-        "fresh_seeds": cell(found.check),
-        "runner_up": cell(found.runner_up if found.answer else None),
+        "answer": cell(plan.best),
+        "fresh_seeds": cell(plan.check),
+        "runner_up": cell(plan.runner_up if plan.best else None),
         "best_of_each_strategy": {
-            label: cell(next(iter(found.ranking(label)), None)) for label in question.strategies
+            label: cell(next(iter(plan.feasible(label)), None)) for label in question.strategies
         },
         "guess": _guess(plan),
-        "unpriced": [one._asdict() for one in unpriced(found)],
+        "unpriced": [one._asdict() for one in unpriced(plan)],
         "binding": _binding(plan),
         "pareto": list(map(cell, traded.front)),
         "pareto_by_means_alone": list(map(cell, traded.unsure)),
         "cells": {
             "combinations": question.combinations,
-            "left_by_where": found.combinations,
-            "distinct": found.distinct,
-            "simulated": len(found.looked_at),
+            "left_by_where": len(plan.candidates),
+            "distinct": plan.distinct,
+            "simulated": len(plan.outcomes),
             "runs": plan.made,
-            "rejected_with_fresh_seeds": [one.cell.number for one, _ in found.rejected],
+            "rejected_with_fresh_seeds": [one.candidate.number for one, _ in plan.rejected],
         },
     }
 
 
-def _cell(plan: "Plan", one: Standing | None) -> dict[str, Any] | None:
+def _cell(plan: "Plan", one: Judged | None) -> dict[str, Any] | None:
     """A cell and what is known of it."""
     if one is None:
         return None
-    machines = one.cell.machines
+    machines = one.candidate.machines
     known = not math.isnan(one.every.mean)
     chosen = {INTERVAL: plain_estimate(one.every)} if known else {}
     return {
-        "cell": one.cell.number,
-        "strategy": one.cell.label,
-        "at": plan.places.values(one.cell),
-        "seed": one.cell.point.scenario.seed,
+        "cell": one.candidate.number,
+        "strategy": one.strategy,
+        "at": plan.places.values(one.candidate),
+        "seed": one.candidate.point.scenario.seed,
         "replications": one.replications,
         "workers": machines.workers,
         "servers": machines.servers,
@@ -235,7 +236,7 @@ def _cell(plan: "Plan", one: Standing | None) -> dict[str, Any] | None:
             }
             for judgement in one.judgements
         ],
-        "verdict": verdict(plan.found, one),
+        "verdict": verdict(plan, one),
     }
 
 
@@ -243,22 +244,22 @@ def _guess(plan: "Plan") -> dict[str, Any] | None:
     """The answer at multiples of the speed that is guessed."""
     if plan.guess is None:
         return None
-    return {"at_speed": {f"{at:g}": _cell(plan, one) for at, one in plan.guess.answers.items()}}
+    return {"at_speed": {f"{at:g}": _cell(plan, one) for at, one in plan.guess.items()}}
 
 
 def _binding(plan: "Plan") -> dict[str, Any] | None:
-    if plan.binding is None:
+    if plan.best is None:
         return None
     return {
-        "nearest_below": _cell(plan, plan.binding.nearest),
-        "busy": [use._asdict() for use in plan.binding.busy],
-        "time_shares": dict(plan.binding.shares),
+        "nearest_below": _cell(plan, plan.nearest),
+        "busy": [use._asdict() for use in plan.busy],
+        "time_shares": dict(plan.shares),
     }
 
 
 def provenance_of(plan: "Plan") -> dict[str, str | int]:
     """Of what was asked, and of all cells that were run."""
-    run = (one.cell.point.scenario for one in plan.found.looked_at.values())
+    run = (one.candidate.point.scenario for one in plan.outcomes.values())
     return provenance_of_many([plan.question.base, *run])
 
 
@@ -289,14 +290,14 @@ def _columns(plan: "Plan") -> list[str]:
 def _rows(plan: "Plan") -> Iterator[list[object]]:
     """Every cell that was run, in the order of the space."""
     chosen = _chosen(plan)
-    for _, one in sorted(plan.found.looked_at.items()):
+    for _, one in sorted(plan.outcomes.items()):
         surely = {judgement.target: judgement.surely for judgement in one.judgements}
         yield [
-            one.cell.number,
-            one.cell.label,
-            *(value.number for value in one.cell.point.values),
+            one.candidate.number,
+            one.strategy,
+            *(value.number for value in one.candidate.point.values),
             one.replications,
-            verdict(plan.found, one),
+            verdict(plan, one),
             one.objective.mean,
             one.objective.half_width,
             one.hourly,
@@ -310,7 +311,7 @@ def _rows(plan: "Plan") -> Iterator[list[object]]:
 
 def _chosen(plan: "Plan") -> bool:
     """Whether the interval between checkpoints is chosen in some cell."""
-    return any(not math.isnan(one.every.mean) for one in plan.found.looked_at.values())
+    return any(not math.isnan(one.every.mean) for one in plan.outcomes.values())
 
 
 def scenario_text(plan: "Plan", told: Report) -> str | None:
@@ -328,9 +329,20 @@ def scenario_text(plan: "Plan", told: Report) -> str | None:
 
 def _with_prices_unused(plan: "Plan", text: str) -> str:
     """A price of what the answer has none of is told of as the scenario gives it, not as 0."""
-    best = plan.found.answer
-    prices = None if best is None else best.cell.point.scenario.prices
+    best = plan.best
+    prices = None if best is None else best.candidate.point.scenario.prices
     for key in [] if prices is None else prices.given:
         said = f"  # {key}: {getattr(prices, key)} (no effect on this strategy)\n"
         text = text.replace(f"  {key}: 0.0\n", said)
     return text
+
+
+def best_so_far(study: "Cheapest") -> Callable[[str, float], str]:
+    """What the progress of a plan says of its best configuration."""
+    question, places = study.question, Places(study.question.quantities, study.candidates)
+
+    def say(number: str, value: float) -> str:
+        least = shown(amount(question.objective, value, question.currency))
+        return f"{places.full(study.known[int(number)])}: {least}"
+
+    return say

@@ -1,7 +1,7 @@
 """What is told of a sweep: its best points; along one axis a row per value, else per strategy."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -32,7 +32,8 @@ from varsim.report.told import Table as Told
 from varsim.report.wording import headline, untold
 from varsim.report.wording import target as target_said
 from varsim.scenario.writing import MADE_BY, provenance_of_many
-from varsim.study.grid import Row, Table, descriptions, short_names
+from varsim.study.candidate import Places, short_names
+from varsim.study.grid import Grid, Row, Table, descriptions
 from varsim.study.lives import KEPT
 from varsim.study.runs import STEERING, TARGET
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, Ranking
@@ -80,7 +81,7 @@ def best(table: Table, strategy: str) -> Row | None:
     One that does not fit into memory, or is too short, only where all are.
     """
     rows = [row for row in table.rows if row.strategy == strategy and row.mean(speed(row)) > 0]
-    rows = [row for row in rows if (row.point, row.strategy) not in table.misfits] or rows
+    rows = [row for row in rows if not row.candidate.too_large] or rows
     rows = [row for row in rows if not row.done.too_short] or rows
     return max(rows, key=lambda row: row.mean(speed(row)), default=None)
 
@@ -92,14 +93,10 @@ class _Telling:
         self.table = table
         self.named = {label: name_of(table, label) for label in table.strategies}
         bests = [row for label in table.strategies if (row := best(table, label)) is not None]
-        self.bests = sorted(bests, key=lambda row: (not self._counts(row), -row.mean(speed(row))))
-        self.answers = [row for row in self.bests if self._counts(row)]
+        self.bests = sorted(bests, key=lambda row: (not row.counts, -row.mean(speed(row))))
+        self.answers = [row for row in self.bests if row.counts]
         groups = {quantity.group for quantity in table.sweep.quantities}
         self.one_axis = len(groups) == 1 and 1 < len(table.sweep.points) <= _LONGEST
-
-    def _counts(self, row: Row) -> bool:
-        """Whether a row can be an answer: it is long enough, and fits into memory."""
-        return not row.done.too_short and (row.point, row.strategy) not in self.table.misfits
 
     # --- the headline -----------------------------------------------------------------------------
 
@@ -109,7 +106,7 @@ class _Telling:
             yield Note("nothing")
             return
         every = [row for row in self.bests if not row.done.too_short]
-        rows = [row for row in every if self._counts(row)]
+        rows = [row for row in every if row.counts]
         if not every:
             who = tuple(self.named[row.strategy] for row in self.bests)
             count = Number(min(row.done.gradients for row in self.bests))
@@ -123,7 +120,10 @@ class _Telling:
 
     def _fastest(self, bests: Sequence[Row]) -> Note:
         """Which strategy is fastest, each at its best point; of one strategy, where it is."""
-        rows, of = list(bests), len({(row.strategy, row.case) for row in self.table.rows})
+        rows, of = (
+            list(bests),
+            len({(row.strategy, row.candidate.case.key) for row in self.table.rows}),
+        )
         if len(self.table.strategies) == 1:
             rows, of = self._own(rows[0].strategy), 0
         metric = speed(rows[0])
@@ -134,7 +134,7 @@ class _Telling:
             return Note("same-everywhere", {"who": self.named[rows[0].strategy], "rate": rate})
         where = {index: self._reach(row, metric) for index, row in enumerate(rows)}
         values = {
-            index: Number.of(row.estimates[metric], unit_of(metric))
+            index: Number.of(row.estimate(metric), unit_of(metric))
             for index, row in enumerate(rows)
         }
         count = self._replications([rows[index] for index in found.tied], metric)
@@ -172,7 +172,7 @@ class _Telling:
 
     def _span(self, rows: Sequence[Row]) -> str:
         """From where to where points lie, if they are numbers in a row on the axis."""
-        at = sorted(row.point for row in rows)
+        at = sorted(row.candidate.at for row in rows)
         if not self.one_axis or len(at) < 2 or at != list(range(at[0], at[-1] + 1)):
             return ""
         points = self.table.sweep.points
@@ -187,7 +187,7 @@ class _Telling:
         """The rows of a strategy that differ in what matters to its throughput, and count."""
         rows = [row for row in self.table.rows if row.strategy == strategy]
         rows = [row for row in rows if row.mean(speed(row)) > 0 and not row.done.too_short]
-        rows = [row for row in rows if (row.point, row.strategy) not in self.table.misfits] or rows
+        rows = [row for row in rows if not row.candidate.too_large] or rows
         return list({self.table.told_for(row, speed(row)): row for row in reversed(rows)}.values())
 
     def _place(self, row: Row, metric: str) -> str:
@@ -202,7 +202,7 @@ class _Telling:
         there = {
             self._place(row, metric): row
             for row in reversed(self.table.rows)
-            if math.isfinite(row.mean(metric)) and self._counts(row)
+            if math.isfinite(row.mean(metric)) and row.counts
         }
         rows = list(there.values())[::-1]
         found = ranking(self.table, rows, metric, highest=False)
@@ -229,11 +229,11 @@ class _Telling:
 
     def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
         """That rows share one learning rate for updates of very different sizes, not swept."""
-        points, sizes = self.table.sweep.points, dict[str, list[float]]()
+        sizes = dict[str, list[float]]()
         if any("learning_rate" in quantity.path for quantity in self.table.sweep.quantities):
             return None
         for row in rows:
-            scenario = points[row.point].scenario
+            scenario = row.scenario
             batch = scenario.workload_of(scenario.strategy(row.strategy)).batch_size
             if row.mean("updates_per_s") > 0 and scenario.workload.has_values:
                 size = row.mean(STEERING) / row.mean("updates_per_s") / batch
@@ -265,7 +265,7 @@ class _Telling:
                 rows = self._rows(label)
                 cells = tuple(cell_of(row, metric, unit) for row in rows)
                 if metric == quick:
-                    cells = self._marked(label, rows, cells)
+                    cells = self._marked(rows, cells)
                 name = head if alone else who if metric == quick else f"{who}: {head}"
                 found = Column(
                     f"{metric} {label}",
@@ -297,7 +297,7 @@ class _Telling:
 
     def _rows(self, label: str) -> list[Row | None]:
         """The rows of a strategy, one for each point."""
-        by = {row.point: row for row in self.table.rows if row.strategy == label}
+        by = {row.candidate.at: row for row in self.table.rows if row.strategy == label}
         return [by.get(index) for index in range(len(self.table.sweep.points))]
 
     @cached_property
@@ -320,7 +320,7 @@ class _Telling:
         return dict(
             item
             for row in self.table.rows
-            if row.point == index
+            if row.candidate.at == index
             for item in self.table.place(row).items()
         )
 
@@ -330,21 +330,18 @@ class _Telling:
         seen: dict[tuple[int, str], set[str]] = {}
         for row in self.table.rows:
             for name, text in self.table.place(row).items():
-                seen.setdefault((row.point, name), set()).add(text)
+                seen.setdefault((row.candidate.at, name), set()).add(text)
         there = len({point for point, _ in seen}) == len(self.table.sweep.points)
         return there and all(len(texts) == 1 for texts in seen.values())
 
-    def _marked(
-        self, label: str, rows: Sequence[Row | None], cells: tuple[Cell, ...]
-    ) -> tuple[Cell, ...]:
+    def _marked(self, rows: Sequence[Row | None], cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
         """The cells of throughput, with the best of them and what cannot be told from it."""
-        fit = self.table.misfits
         there = {
             at: row
             for at, row in enumerate(rows)
-            if row is not None and row.mean(speed(row)) > 0 and (row.point, label) not in fit
+            if row is not None and row.mean(speed(row)) > 0 and not row.candidate.too_large
         }
-        if len({row.case for row in there.values()}) < 2:
+        if len({row.candidate.case.key for row in there.values()}) < 2:
             return cells
         places, own = list(there), list(there.values())
         found = self._decided(own, speed(own[0]))
@@ -373,11 +370,11 @@ class _Telling:
         at = (0, 1) if self._count(0) <= self._count(1) else (1, 0)
         across, down = (short_names(paths)[one] for one in at)
         texts = [tuple(point.values[one].text for one in at) for point in self.table.sweep.points]
-        rows = {texts[row.point]: row for row in self.table.rows if row.strategy == label}
+        rows = {texts[row.candidate.at]: row for row in self.table.rows if row.strategy == label}
         wide, high = (list(dict.fromkeys(one[place] for one in texts)) for place in (0, 1))
         every = [rows.get((x, y)) for x in wide for y in high]
         metric = speed(next(iter(rows.values())))
-        cells = self._marked(label, every, tuple(cell_of(row, metric, "") for row in every))
+        cells = self._marked(every, tuple(cell_of(row, metric, "") for row in every))
         columns = (
             Column(x, x, cells[n * len(high) : (n + 1) * len(high)]) for n, x in enumerate(wide)
         )
@@ -421,7 +418,7 @@ class _Telling:
         yield from notes(self.table, self.named)
         yield from self._few_in_common()
         reached = [row for row in self.table.rows if math.isfinite(row.mean(TARGET))]
-        yield from filter(None, [self._shared_rate(list(filter(self._counts, reached)))])
+        yield from filter(None, [self._shared_rate([row for row in reached if row.counts])])
         scenarios = [point.scenario for point in self.table.sweep.points]
         yield from (one for one in cautions.of_points(scenarios) if one.code != "memory")
 
@@ -431,14 +428,27 @@ class _Telling:
         found = ranking(self.table, rows, speed(rows[0])) if rows else None
         if found is None:
             return
-        best, own = rows[found.best], rows[found.best].estimates[speed(rows[found.best])]
+        best, own = rows[found.best], rows[found.best].estimate(speed(rows[found.best]))
         for rival in found.of(CLOSE):
-            row, other = rows[rival.key], rows[rival.key].estimates[speed(rows[rival.key])]
+            row, other = rows[rival.key], rows[rival.key].estimate(speed(rows[rival.key]))
             apart = abs(own.mean - other.mean) > own.half_width + other.half_width
             if apart and row.replications != best.replications:
                 few, many = sorted((row.replications, best.replications))
                 yield Note("few-in-common", {"few": few, "many": many})
                 return
+
+
+def best_so_far(grid: Grid) -> Callable[[str, float], str]:
+    """What the progress of a sweep says of its best case: where it is, by what matters to times."""
+    sweep, first = grid.sweep, {one.case.key: one for one in reversed(grid.candidates)}
+    places = Places(sweep.quantities, grid.candidates, priced=False)
+
+    def say(key: str, value: float) -> str:
+        one = first[key]
+        where = places.told(one, [i for i in places.matters(one.label) if i in sweep.for_times])
+        return f"{one.strategy.title}{where and f' at {where}'}: {value:,.4g} examples/s"
+
+    return say
 
 
 def _more(table: Table) -> str:
@@ -498,9 +508,9 @@ def _failed(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
 
 
 def _misfits(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
-    if table.misfits:
-        who = tuple(named[label] for label in {label: 0 for _, label in sorted(table.misfits)})
-        counts = {"count": len(table.misfits), "of": len(table.rows)}
+    if large := table.too_large:
+        who = tuple(dict.fromkeys(named[row.strategy] for row in large))
+        counts = {"count": len(large), "of": len(table.rows)}
         yield Note("memory-rows", {"who": who, **counts})
 
 
@@ -563,9 +573,9 @@ def _precision(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
 def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Iterator[Note]:
     """What the numbers are: means with intervals, or exact."""
     once = [row for row in rows if not row.random[1]]
-    if queued := dict.fromkeys(named[row.strategy] for row in once if table.replays(row)):
+    if queued := dict.fromkeys(named[row.strategy] for row in once if row.replays):
         yield Note("recorded-order", {"who": tuple(queued)})
-    exact = [row for row in once if not table.replays(row)]
+    exact = [row for row in once if not row.replays]
     if exact and len(exact) == len(table.rows):
         yield Note("exact")
     elif exact:
@@ -573,17 +583,19 @@ def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
     many = [row.replications for row in rows if row.replications > 1]
     if many:
         yield Note("interval-rows", {"low": min(many), "high": max(many)})
+        if len(table.sweep.points) > 1:
+            yield Note("shared-draws")
 
 
 def _idle(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
     """What is swept and changes no throughput."""
-    metric = KEPT if any(KEPT in row.values for row in rows) else "examples_per_s"
-    found = set(range(len(table.sweep.quantities)))
-    for label in table.strategies:
-        found &= {*table.idle(label, metric)} | found - {*table.mattering(label)}
-    if len(table.sweep.points) > 1 and (idle := sorted(found)):
-        paths = [table.sweep.quantities[index].path for index in idle]
-        yield Note("no-effect", {"what": tuple(short_names(paths))})
+    metric = KEPT if any(row.has(KEPT) for row in rows) else "examples_per_s"
+    quantities = table.sweep.quantities
+    chosen = {index for label in table.strategies for index in table.mattering(label, metric)}
+    groups = {quantities[index].group for index in chosen}
+    idle = [one.path for one in quantities if one.group not in groups]
+    if len(table.sweep.points) > 1 and idle:
+        yield Note("no-effect", {"what": tuple(short_names(idle))})
 
 
 def _spells(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
@@ -591,9 +603,7 @@ def _spells(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
     found = [
         note
         for row in _distinct(rows)
-        for note in cautions.few_spells(
-            table.sweep.points[row.point].scenario, {row.strategy: row.done.gradients}
-        )
+        for note in cautions.few_spells(row.scenario, {row.strategy: row.done.gradients})
     ]
     if found:
         yield min(found, key=lambda note: _mean(note.values["count"]))
@@ -605,5 +615,5 @@ def _mean(value: Value) -> float:
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
     """The first of those rows of each strategy that are of the same runs."""
-    found = {(row.strategy, row.case): row for row in reversed(rows)}
+    found = {(row.strategy, row.candidate.case.key): row for row in reversed(rows)}
     return list(reversed(found.values()))

@@ -9,7 +9,8 @@ from varsim.report.told import Cell, Chart, Column, Number
 from varsim.report.told import Table as Told
 from varsim.report.wording import names, shown
 from varsim.scenario.targets import counted
-from varsim.study.grid import Row, Table, Yardstick, short_names
+from varsim.study.candidate import short_names
+from varsim.study.grid import Row, Table, Yardstick
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.runs import STEERING, TARGET
 from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, surely_more
@@ -23,7 +24,7 @@ _SPEEDS: Final = (STEERING, KEPT)
 
 def speed(row: Row) -> str:
     """The metric by which rows are compared: of what is kept, where hosts fail at random."""
-    return KEPT if KEPT in row.values else STEERING
+    return KEPT if row.has(KEPT) else STEERING
 
 
 def ranking(
@@ -31,7 +32,7 @@ def ranking(
 ) -> Ranking[int] | None:
     """Some rows, by their place among them; `of`: from how many they were chosen."""
     return ranked(
-        {index: row.values[metric] for index, row in enumerate(rows)},
+        {index: row.values(metric) for index, row in enumerate(rows)},
         equal_within=table.equal_within,
         highest=highest,
         exact=lambda index: rows[index].exact(metric),
@@ -75,8 +76,8 @@ def best_for_cost(table: Table) -> list[Row]:
     def faster(index: int, than: int) -> bool:
         one, other = rows[index], rows[than]
         return surely_more(
-            (one.values[metric], one.exact(metric)),
-            (other.values[metric], other.exact(metric)),
+            (one.values(metric), one.exact(metric)),
+            (other.values(metric), other.exact(metric)),
             comparisons=len(rows) - 1,
             equal_within=table.equal_within,
         )
@@ -89,7 +90,7 @@ def best_for_cost(table: Table) -> list[Row]:
 
 def metrics(table: Table) -> list[tuple[str, str, str]]:
     """Metric, heading and unit of the columns, the throughput first."""
-    kept = any(KEPT in row.values for row in table.rows)
+    kept = any(row.has(KEPT) for row in table.rows)
     found = [(STEERING, "examples/s", "")]
     if kept:
         found = [(KEPT, "examples/s kept", ""), ("goodput", "goodput", "share"), *found]
@@ -114,8 +115,9 @@ def cell_of(row: Row | None, metric: str, unit: str) -> Cell:
         return "-"
     if row.failure:
         return "failed" if metric in _SPEEDS else "-"
-    known = row.estimates | row.scaling
-    return Number.of(known[metric], unit) if metric in known else "-"
+    if metric in row.scaling:
+        return Number.of(row.scaling[metric], unit)
+    return Number.of(row.estimate(metric), unit) if row.has(metric) else "-"
 
 
 def there_is(cell: Cell) -> bool:
@@ -130,8 +132,7 @@ def unit_of(metric: str) -> str:
 
 def name_of(table: Table, label: str) -> str:
     """A strategy as people call it, without the number of backups, which may be swept."""
-    point = next(row.point for row in table.rows if row.strategy == label)
-    scenario = table.sweep.points[point].scenario
+    scenario = next(row.scenario for row in table.rows if row.strategy == label)
     swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
     return table.strategy(label).title if swept else names(scenario)[label]
 
@@ -146,14 +147,13 @@ def spans(table: Table, rows: Sequence[Row], best: Row, metric: str) -> dict[int
     if len(rows) < 2:
         return {}
     points, quantities = table.sweep.points, table.sweep.quantities
-    idle = table.idle(best.strategy, metric)
-    chosen = [index for index in table.mattering(best.strategy) if index not in idle]
+    chosen = table.mattering(best.strategy, metric)
     told, count = dict[int, str](), 1
     for group in dict.fromkeys(quantities[index].group for index in chosen):
         own = [index for index in chosen if quantities[index].group == group]
         every = [tuple(point.values[index].text for index in own) for point in points]
         order = list(dict.fromkeys(every))
-        there = sorted({order.index(every[row.point]) for row in rows})
+        there = sorted({order.index(every[row.candidate.at]) for row in rows})
         several = len(there) > 1
         count *= len(there) if there[-1] - there[0] < len(there) else 0
         count *= not several or all(_rises(table, index) for index in own)
@@ -161,10 +161,10 @@ def spans(table: Table, rows: Sequence[Row], best: Row, metric: str) -> dict[int
         told |= {index: f"{low} to {high}" if several else low for index, low, high in ends}
     if count == len(rows):
         return told
-    least = min(rows, key=lambda row: (_machines(table, row), row.point))
+    least = min(rows, key=lambda row: (_machines(table, row), row.candidate.at))
     if _machines(table, least) >= _machines(table, best):
         return {}
-    return {index: points[least.point].values[index].text for index in chosen}
+    return {index: least.candidate.point.values[index].text for index in chosen}
 
 
 def in_words(table: Table, found: Mapping[int, str]) -> str:
@@ -180,7 +180,7 @@ def place(table: Table, row: Row, found: Mapping[int, str]) -> dict[str, str]:
 
 
 def _text(table: Table, row: Row, found: Mapping[int, str], index: int) -> str:
-    return found.get(index, table.sweep.points[row.point].values[index].text)
+    return found.get(index, row.candidate.point.values[index].text)
 
 
 def _rises(table: Table, index: int) -> bool:
@@ -192,7 +192,7 @@ def _rises(table: Table, index: int) -> bool:
 
 def _machines(table: Table, row: Row) -> int:
     """The workers and dedicated servers of a row."""
-    scenario = table.sweep.points[row.point].scenario
+    scenario = row.scenario
     strategy = scenario.strategy(row.strategy)
     return sum(counted(strategy, scenario.cluster_of(strategy)))
 
@@ -215,7 +215,7 @@ class Axis(NamedTuple):
 
     def x(self, table: Table, row: Row) -> float:
         """Where a row stands."""
-        return self.places[table.sweep.points[row.point].values[self.place].text]
+        return self.places[row.candidate.point.values[self.place].text]
 
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """What is written at its values: all of it, or the kind where that tells them apart."""
@@ -275,7 +275,7 @@ def beside(table: Table, axis: Axis, most: int) -> dict[str, list[Row]]:
     others = [one for one in table.sweep.groups if table.sweep.quantities[one].group != group]
     found: dict[str, list[Row]] = {}
     for row in sorted(table.rows, key=lambda row: axis.x(table, row)):
-        values = table.sweep.points[row.point].values
+        values = row.candidate.point.values
         where = (f"{table.sweep.quantities[one].path} = {values[one].text}" for one in others)
         found.setdefault(", ".join(where), []).append(row)
     names = list(found)
@@ -297,11 +297,11 @@ def _along(
     found: list[dict[str, Any]] = []
     for heading, rows in beside(table, axis, _MOST_PANELS).items():
         for label in table.strategies:
-            own = [row for row in rows if row.strategy == label and row.estimates]
-            flat = len({row.case for row in own}) == 1 < len(own)
+            own = [row for row in rows if row.strategy == label and not row.failure]
+            flat = len({row.candidate.case.key for row in own}) == 1 < len(own)
             found += [
                 {
-                    **_place(named[label], heading, axis.x(table, row), row.estimates[metric]),
+                    **_place(named[label], heading, axis.x(table, row), row.estimate(metric)),
                     "flat": flat,
                     "ring": id(row) in best and len(own) > 1 and not flat,
                 }
@@ -338,7 +338,7 @@ def _heat(
     rows: list[dict[str, Any]] = []
     for row in table.rows:
         if {every[index].group for index in table.mattering(row.strategy)} == both:
-            values = table.sweep.points[row.point].values
+            values = row.candidate.point.values
             at = {"x": values[across.place].text, "row": values[up.place].text}
             own = {"who": named[row.strategy], "mean": row.mean(metric), "best": id(row) in best}
             rows.append(at | own)
@@ -386,5 +386,5 @@ def _price(table: Table, charts: Sequence[Chart]) -> Iterator[Chart]:
 
 def _values(table: Table, row: Row) -> str:
     """The values of what matters to a row."""
-    values = table.sweep.points[row.point].values
+    values = row.candidate.point.values
     return ", ".join(values[index].text for index in table.mattering(row.strategy))

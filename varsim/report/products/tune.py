@@ -1,7 +1,7 @@
 """What a search for learning rates tells: who is best at its best rate, a row each, notes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +12,7 @@ from varsim.report.products import cautions
 from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value, plain_number
 from varsim.report.wording import names, shown, unheld
 from varsim.scenario.writing import MADE_BY, dump_scenario, provenance
-from varsim.study.tune import Goal, Rates, Tuned, Tuning
+from varsim.study.tune import BestRates, Goal, Rates, Tuned
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
 
 MARK: Final = "# Tuned by varsim"
@@ -28,7 +28,7 @@ def report(found: Rates) -> Report:
         _table(found),
         tuple(_notes(found)),
         provenance=provenance(found.scenario),
-        data=Data(found.columns, list(found.rows())),
+        data=Data(found.columns, list(found.cells())),
         facts=partial(document, found),
     )
 
@@ -177,7 +177,7 @@ def _longer(found: Rates, one: Tuned) -> dict[str, Value]:
         f"--set stop.global_steps={_LONGER * stop.global_steps}" if stop.global_steps else "",
         f"--set stop.examples={_LONGER * stop.examples}" if stop.examples else "",
     ]
-    lows = [math.fsum(trial.losses) / len(trial.losses) for trial in one.trials if trial.losses]
+    lows = [trial.last for trial in one.trials]
     return {
         "target": f"{found.goal.loss:g}",
         "count": len(one.trials),
@@ -242,7 +242,7 @@ def document(found: Rates) -> dict[str, Any]:
             for one in found.tuned
         ],
         "rows": [
-            dict(zip(found.columns, map(plain_number, row), strict=True)) for row in found.rows()
+            dict(zip(found.columns, map(plain_number, row), strict=True)) for row in found.cells()
         ],
     }
 
@@ -263,9 +263,14 @@ def scenario_text(found: Rates, question: str) -> str:
     return "\n".join(head) + "\n" + dump_scenario(found.tuned_scenario())
 
 
-def best_so_far(search: Tuning, key: str, value: float) -> str:
+def best_so_far(study: BestRates) -> Callable[[str, float], str]:
     """What the progress of a search says of the best rate."""
-    label, rate = search.at(int(key))
-    amount = shown(Number(value, unit="" if search.goal.loss is None else "s"))
-    what = "loss " * (search.goal.loss is None)
-    return f"{names(search.asked)[label]} at {rate:g}: {what}{amount}"
+
+    def say(number: str, value: float) -> str:
+        one = study.known[int(number)]
+        (rate,) = one.point.values
+        unit, what = ("", "loss ") if study.goal.loss is None else ("s", "")
+        reached = shown(Number(value, unit=unit))
+        return f"{names(study.asked)[one.label]} at {rate.text}: {what}{reached}"
+
+    return say

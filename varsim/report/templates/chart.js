@@ -1,6 +1,6 @@
 // The charts of a page: lines with bands, and points, on axes in plain units; by pointer and keys.
-// Lines: {mark, views: [{x, y, clip, target}], series: [{name, color, views: [{x, mean, low, high, ring, between}]}]}.
-// Points: {mark, x, y, axes: [{head, unit, values}], names, colors, series, front, hollow, ring, said, table}.
+// {mark, names, colors, said, table, views}, a view: {across, up, clip, target, who: whose name each row has, and columns}.
+// Columns of lines: x, mean, low, high, ring, between; of points: front, hollow, ring, and axes: [{head, unit, values}], at: the first two.
 "use strict";
 // The marks of strategies: corners, where the first is, how far in every third is; the area of a circle.
 const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
@@ -54,7 +54,7 @@ function grid(svg, x, y, right) {
   write(4, 10, y.title, "start");
   const wanted = (at, target) => {
     make("path", svg, { class: "grid", d: `M${left},${at}H${width - right}`, "stroke-dasharray": "5 4" });
-    write(width - right - 4, at - 4, `target ${y.said(target)}`);
+    write(width - right - 4, at - 4, `target ${y.said(target)}`).setAttribute("class", "target");
   };
   return { width, height, left, bottom, top, px, py, write, wanted };
 }
@@ -66,7 +66,7 @@ function picture(box, role, label) {
 }
 
 function lines(box, data) {
-  const heads = data.views.map(({ x, y }) => [x.head, y.head]), kind = heads.every(([, y]) => y === heads[0][1]) ? 0 : 1;
+  const heads = data.views.map(({ across, up }) => [across.head, up.head]), kind = heads.every(([, y]) => y === heads[0][1]) ? 0 : 1;
   let view = 0, cursor = -1, move;
   const buttons = heads.length < 2 ? [] : heads.map((head, i) => {
     const button = make("button", box, { type: "button", "aria-pressed": i === 0 }, head[kind]);
@@ -80,9 +80,10 @@ function lines(box, data) {
   const svg = picture(box, "img", `${heads[0][1]} of each strategy, a line each; left and right arrow keys tell its values`);
 
   function draw() {
-    const { x: across, y: up, clip, target } = data.views[view];
-    const shown = data.series.map((one) => ({ ...one, ...one.views[view] })).filter(({ x }) => x.length);
-    const xs = [...new Set(shown.flatMap(({ x }) => x))], means = shown.flatMap(({ mean, high }) => high || mean).filter((value) => value !== null);
+    const { across, up, clip, target, who, ...columns } = data.views[view];
+    const of = (key, own) => (columns[key] || []).filter((_, row) => who[row] === own);
+    const shown = data.names.map((name, own) => ({ name, color: data.colors[own], ...Object.fromEntries(["x", "mean", "low", "high", "ring", "between"].map((key) => [key, of(key, own)])) })).filter(({ x }) => x.length);
+    const xs = [...new Set(columns.x)], means = [...columns.mean, ...columns.high].filter((value) => value !== null);
     if (typeof xs[0] === "number") xs.sort((a, b) => a - b);
     const most = clip ? Math.min(Math.max(...means), 1.05 * Math.max(...shown.map(({ mean }) => mean[0]))) : Math.max(...means);
     const x = scale(across, xs), y = scale(up, [...means.filter((value) => value <= most), most], { up: true, logs: false });
@@ -90,12 +91,11 @@ function lines(box, data) {
     const { width, height, left, bottom, top, px, py, write, wanted } = grid(svg, x, y, right);
     const at = (value) => px(x.at(value)), over = (value) => clamp(py(y.at(value)), -9e3, height - bottom);
     const path = (one, values) => one.x.map((value, i) => (values[i] === null ? "" : `${at(value)},${over(values[i])}`)).filter(Boolean);
-    if (target) wanted(over(target), target);
     // What is too high is cut off.
     const labels = [], tall = height - top + 6, inside = make("svg", svg, { y: top - 6, width, height: tall, viewBox: `0 ${top - 6} ${width} ${tall}` });
     for (const one of shown) {
-      const { name, color, mean, low, high, ring = [], between = [] } = one, line = path(one, mean);
-      if (low) make("path", inside, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
+      const { name, color, mean, low, high, ring, between } = one, line = path(one, mean);
+      if (low.some((value, i) => value !== null && value < high[i])) make("path", inside, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
       make("path", inside, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
       if (line.length <= 40) line.forEach((place, i) => { if (!between[i]) make("path", inside, { d: shape(0, 3), transform: `translate(${place})`, fill: color }); });
       ring.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
@@ -109,6 +109,7 @@ function lines(box, data) {
       const room = Math.floor((right - 8) / 6.6);
       write(width - right + 7, place + 4, name.length > room ? `${name.slice(0, room - 1)}\u2026` : name, "start").style.fill = color;
     }
+    if (target) wanted(over(target), target);
     const rule = make("path", svg, { class: "grid", d: "" });
     // What the lines are at one place of the axis.
     move = (to, place) => {
@@ -140,11 +141,11 @@ function lines(box, data) {
 
 // Every row of a table a point; a click on it opens the row.
 function points(box, data) {
-  const rows = document.querySelectorAll(`#${data.table} tbody tr`), { axes } = data;
+  const rows = document.querySelectorAll(`#${data.table} tbody tr`), [{ axes, at: usual, who, front, hollow, ring, target }] = data.views;
   const [across, up] = ["across", "upwards"].map((name, i) => {
     const select = make("select", make("label", box, {}, `${name} `));
     axes.forEach(({ head }, place) => make("option", select, { value: place }, head));
-    select.value = [data.x, data.y][i];
+    select.value = usual[i];
     on(select, "change", draw);
     return select;
   });
@@ -154,7 +155,7 @@ function points(box, data) {
     entry.insertAdjacentHTML("beforeend", `<svg viewBox="-7 -7 14 14"><path d="${shape(i, 5)}" fill="${data.colors[i]}"/></svg>`);
     entry.append(name);
   });
-  for (const [which, said] of Object.entries(data.said)) if (data[which].some(Boolean)) make("span", key, {}, `${which}: ${said}`);
+  for (const [which, said] of Object.entries(data.said)) if (data.views[0][which].some(Boolean)) make("span", key, {}, `${which}: ${said}`);
   const svg = picture(box, "group", "Every row of the table under Details, a point each; arrow keys go from point to point");
 
   const open = (row) => {
@@ -167,21 +168,19 @@ function points(box, data) {
 
   function draw() {
     const [a, b] = [across, up].map(({ value }) => axes[value]), x = scale(a, a.values), y = scale(b, b.values, { up: true });
-    const { px, py, wanted } = grid(svg, x, y, 14), whole = data.series.map((_, i) => i);
-    const there = whole.filter((i) => a.values[i] !== null && b.values[i] !== null);
-    data.names.forEach((_, own) => { key.children[own].hidden = !there.some((i) => data.series[i] === own); });
+    const { px, py, wanted } = grid(svg, x, y, 14), there = who.map((_, i) => i).filter((i) => a.values[i] !== null && b.values[i] !== null);
+    data.names.forEach((_, own) => { key.children[own].hidden = !there.some((i) => who[i] === own); });
     const at = (i) => [px(x.at(a.values[i])), py(y.at(b.values[i]))];
-    const front = there.filter((i) => data.front[i]).map(at).sort((one, other) => one[0] - other[0]);
-    const usual = Number(up.value) === data.y;
-    if (usual && data.target) wanted(py(y.at(data.target)), data.target);
-    if (usual && front.length && Number(across.value) === data.x) make("path", svg, { class: "front", d: front.map(([h, v], i) => (i ? `H${h}V${v}` : `M${h},${v}`)).join("") });
+    const best = there.filter((i) => front[i]).map(at).sort((one, other) => one[0] - other[0]);
+    const own = [across, up].map(({ value }, i) => Number(value) === usual[i]);
+    if (best.length && own[0] && own[1]) make("path", svg, { class: "front", d: best.map(([h, v], i) => (i ? `H${h}V${v}` : `M${h},${v}`)).join("") });
     const made = [];
     for (const i of there) {
-      if (data.ring[i]) make("circle", svg, { cx: at(i)[0], cy: at(i)[1], r: 10, class: "ring" });
-      const own = data.series[i], said = axes.map(({ head, values, unit }) => values[i] !== null && `${head}: ${typeof values[i] === "number" ? scale({ head, unit }, [values[i]]).said(values[i]) : values[i]}`);
-      const told = [data.names[own], ...said].filter(Boolean);
-      const point = make("path", svg, { d: shape(own, data.front[i] ? 6 : 4.4), transform: `translate(${at(i)})`, role: "button", tabindex: made.length ? "-1" : "0", "aria-label": told.join(", "), class: data.hollow[i] ? "missed" : "" });
-      point.style.color = data.colors[own];
+      if (ring[i]) make("circle", svg, { cx: at(i)[0], cy: at(i)[1], r: 10, class: "ring" });
+      const name = who[i], said = axes.map(({ head, values, unit }) => values[i] !== null && `${head}: ${typeof values[i] === "number" ? scale({ head, unit }, [values[i]]).said(values[i]) : values[i]}`);
+      const told = [data.names[name], ...said].filter(Boolean);
+      const point = make("path", svg, { d: shape(name, front[i] ? 6 : 4.4), transform: `translate(${at(i)})`, role: "button", tabindex: made.length ? "-1" : "0", "aria-label": told.join(", "), class: hollow[i] ? "missed" : "" });
+      point.style.color = data.colors[name];
       on(point, "mouseenter focus", () => tell(told, point));
       on(point, "mouseleave blur", hush);
       on(point, "click", () => open(rows[i]));
@@ -194,6 +193,7 @@ function points(box, data) {
         event.preventDefault();
       });
     }
+    if (own[1] && target) wanted(py(y.at(target)), target);
   }
   redrawn(box, draw);
 }

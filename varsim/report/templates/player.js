@@ -460,4 +460,25 @@
   on(canvas, "dblclick", () => show(0, data.end));
   redrawn(root, layout);
   layout();
+
+  // The frame that a notebook shows it in is as high as what is told, and shrinks only where it gets another width, not while one steps through.
+  const frame = window.frameElement, around = frame?.ownerDocument.body;
+  if (!frame) return;
+  let high, wide;
+  new ResizeObserver(() => {
+    const { offsetWidth, offsetHeight } = document.documentElement;
+    high = Math.max(offsetHeight, offsetWidth === wide ? high : 0);
+    wide = offsetWidth;
+    frame.height = high;
+  }).observe(document.body);
+  // JupyterLab says whether it is light or dark; without it, that is as the browser has it.
+  const dark = [...document.styleSheets[0].cssRules].find(({ media }) => media?.mediaText.includes("dark")).media, own = dark.mediaText;
+  const follow = () => {
+    const light = around.dataset.jpThemeLight;
+    dark.mediaText = { true: "not all", false: "screen" }[light] || own;
+    document.documentElement.style.colorScheme = { true: "light", false: "dark" }[light] || "";
+    document.dispatchEvent(new Event("recolored"));
+  };
+  new MutationObserver(follow).observe(around, { attributeFilter: ["data-jp-theme-light"] });
+  follow();
 })();

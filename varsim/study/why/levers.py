@@ -194,8 +194,10 @@ LEVERS: Final = (
     Lever("overheads", "no software overheads", "software overheads", _no_overheads),
     Lever("uplinks", "unlimited rack uplinks", "uplinks of racks", _infinite_uplinks),
     Lever("slow_links", "no slow links", "slow links", _no_slow_links),
-    Lever("bandwidth", "infinite bandwidth everywhere", "bandwidth", _infinite_bandwidth),
-    Lever("links", "infinite except at servers", "", _infinite_but_for_ports, has_part=False),
+    Lever("bandwidth", "infinite bandwidth", "bandwidth", _infinite_bandwidth),
+    Lever(
+        "links", "infinite bandwidth but at servers", "", _infinite_but_for_ports, has_part=False
+    ),
     Lever("latency", "no latency", "latency", _no_latency),
     Lever("overlap", "overlap: true", "", overlapped, has_part=False),
     Lever("stragglers", "no stragglers", "stragglers", _no_stragglers),
