@@ -8,31 +8,31 @@ these constants are held against the life of the same job among the faults of th
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section
 from validation.points.estimate import mean
+from validation.references import REFERENCES
 from varsim.cluster.description.failures import RecordedFailures
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.study.result import simulate
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "faults",
+    "Recorded faults",
     "Goodput of jobs on 400 servers, each half of 174 days of recorded faults predicted with "
     "constants of the other: MTBF, lemons (two rates, by maximum likelihood), and a lognormal law "
-    "of repairs by their median and mean. A fault counts for no longer than the 87 days."
-)
-# Written down before anything was run.
-BOUND: Final = (
+    "of repairs by their median and mean. A fault counts for no longer than the 87 days.",
+    # Written down before anything was run.
     "What is played back lies in the middle 95 % of the random lives that are predicted for it: "
-    "goodput, failures that meet the job."
+    "goodput, failures that meet the job.",
 )
 GROUP: Final = "faults of 400 servers"
 GROUPS: Final = (GROUP,)
-FILE: Final = Path(__file__).parent / "data/references/stepfun_faults.csv"
+FILE: Final = REFERENCES / "stepfun_faults.csv"
 SERVERS: Final = 400
 SPLIT: Final = 87.0  # days, half of the record
 _DAY: Final = 86_400.0
@@ -126,20 +126,18 @@ def _compared(job: str, since: float, name: str) -> Iterator[Finding]:
         lives, found = predicted[quantity], happened[quantity][0]
         least, most = np.quantile(lives, [0.025, 0.975])
         middle = mean(lives)
-        inside = bool(least <= found <= most)
-        yield Finding(
+        line = Finding(
             GROUP,
             f"{name}, {job}",
             quantity.replace("_", " "),
             unit,
             found,
             middle.value,
-            half_width=middle.half_width,
-            bound=f"within {least:.3g} to {most:.3g}, the middle 95 % of lives",
-            verdict=Verdict.PASS if inside else Verdict.MISS,
+            middle.half_width,
             source=_SOURCE,
-            why="" if inside else _WHY[quantity],
         )
+        bound = f"within {least:.3g} to {most:.3g}, the middle 95 % of lives"
+        yield line.held(bool(least <= found <= most), bound, _WHY[quantity])
 
 
 def _lived(job: str, failures: str, lives: int) -> Mapping[str, list[float]]:

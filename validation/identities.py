@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section, Verdict
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.network.topology import Rate
 from varsim.cluster.record.trace import GradientRow, Trace
@@ -27,13 +27,14 @@ from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.study.simulation import Run, started
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "identities",
+    "Identities",
     "Equalities between runs of one scenario: between strategies that must train alike, between "
-    "a run and what is worked out without a clock, between a run and the same in slow motion."
-)
-BOUND: Final = (
+    "a run and what is worked out without a clock, between a run and the same in slow motion.",
     "Bit for bit where the same sums are made in the same order; else to 1e-12 of the largest "
-    "parameter, after 20 updates."
+    "parameter, after 20 updates.",
+    scaled=False,
 )
 
 # Runs of which two are compared: a scenario without luck, and what came out.
@@ -460,32 +461,14 @@ def findings(scenario: Scenario) -> list[Finding]:
     return [one for identity in IDENTITIES for one in _tried(identity, scenario)]
 
 
-def _tried(identity: Identity, scenario: Scenario) -> list[Finding]:
-    why = identity.unless(scenario)
-    if why:
-        return [
-            Finding(
-                identity.name,
-                scenario.name,
-                "",
-                "1",
-                0.0,
-                verdict=Verdict.OUT_OF_SCOPE,
-                source=identity.statement,
-                why=why,
-            )
-        ]
-    return [
-        Finding(
-            identity.name,
-            f"{scenario.name}: {name}",
-            quantity,
-            "1",
-            0.0,
-            apart,
-            bound="0, bit for bit" if most == 0 else f"at most {most:g}",
-            verdict=Verdict.PASS if apart <= most else Verdict.MISS,
-            source=identity.statement,
-        )
-        for name, quantity, apart, most in identity.compare(scenario)
-    ]
+def _tried(identity: Identity, scenario: Scenario) -> Iterator[Finding]:
+    of, source = (identity.name, scenario.name), identity.statement
+    if why := identity.unless(scenario):
+        scope = Verdict.OUT_OF_SCOPE
+        yield Finding(*of, "", "1", 0.0, verdict=scope, source=source, why=why)
+        return
+    for name, quantity, apart, most in identity.compare(scenario):
+        bound = "0, bit for bit" if most == 0 else f"at most {most:g}"
+        named = f"{scenario.name}: {name}"
+        line = Finding(identity.name, named, quantity, "1", 0.0, apart, source=source)
+        yield line.held(apart <= most, bound)

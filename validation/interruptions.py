@@ -7,11 +7,14 @@ what draws them in a run; what is left of the time of a job is that of the bundl
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section, Verdict
 from validation.points.estimate import Estimate, mean
+from validation.references import REFERENCES
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.recovery import RandomFailures
 from varsim.cluster.failures.strikes import Strikes
@@ -20,30 +23,27 @@ from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.result import simulate
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "interruptions",
+    "Interruptions of large jobs",
     "How often jobs of 1,024 to 131,072 GPUs are interrupted, and what is left of their time. "
     "Reported figures stand apart from those that were derived from others. A rate per machine is "
-    "given; that a job is met as often as all its machines fail is predicted."
-)
-# Written down before anything was run.
-BOUND: Final = (
+    "given; that a job is met as often as all its machines fail is predicted.",
+    # Written down before anything was run.
     "Projections of a report at the rate it gives: to their last digit. What was derived from a "
     "rate or a count: inside its 99 % interval. A count from which the rate was derived proves "
     "nothing; what depends on what a report does not say, and the measured 7.9 h of small jobs, of "
-    "which it is known that they do not follow the rate, are reported without a bound."
+    "which it is known that they do not follow the rate, are reported without a bound.",
 )
 REPORTED: Final = "interruptions, reported"
 DERIVED: Final = "interruptions, derived"
 GOODPUT: Final = "share of time, reported"
 GROUPS: Final = (REPORTED, DERIVED, GOODPUT)
-_HERE: Final = Path(__file__).parent
+_SCALE: Final = Path(__file__).parents[1] / "scenarios" / "llama_scale.yaml"
 _DAY, _HOUR = 86_400.0, 3600.0
 _PER_MACHINE: Final = 8  # GPUs
 _LIVES: Final = 20
 _FAILURES: Final = 1_000  # of each, on average
-_GUESSED: Final = (
-    "how long checkpoints, detection and restarts took is not given: 10 s, 30 s, 5 min"
-)
 
 
 class _Line(NamedTuple):
@@ -91,14 +91,15 @@ _LINES: Final = (
 
 def findings() -> list[Finding]:
     """All figures that say how often, or what is left."""
-    document = json.loads((_HERE / "data/references/goodput.json").read_text(encoding="utf-8"))
+    document = json.loads((REFERENCES / "goodput.json").read_text(encoding="utf-8"))
     published = {(one["what"], one["gpus"]): one for one in document["published"]}
-    known: dict[tuple[str, int], Estimate] = {}
-    return [*_interruptions(published, known), *_shares(published)]
+    return [*(_interrupted(line, published) for line in _LINES), *_shares(published)]
 
 
-def between(per_day: float, machines: int, *, lives: int = _LIVES) -> Estimate:
-    """Mean time (s) from one failure of a job to its next, each machine failing so often a day."""
+@cache
+def between(rate: str, machines: int) -> Estimate:
+    """Mean time (s) from one failure of a job to its next; `rate`: the preset of a machine's."""
+    per_day = presets.failures(rate).per_day
     apart = _DAY / per_day / machines
     failures = RandomFailures.model_validate(
         {"horizon": _FAILURES * apart, "of": ({"domain": "worker", "per_day": per_day},)}
@@ -107,62 +108,51 @@ def between(per_day: float, machines: int, *, lives: int = _LIVES) -> Estimate:
     compute = {"kind": "constant", "value": 1.0}
     described = {"workers": machines, "compute": compute, "network": network}
     cluster = Cluster.model_validate(described)
-    assert failures.horizon is not None
-    counts = [
-        len(
-            Strikes(failures, None, cluster, machines, seed=1, replication=life).until(
-                failures.horizon
-            )
-        )
-        for life in range(lives)
-    ]
-    found = mean([float(count) for count in counts])
+    horizon = failures.horizon
+    assert horizon is not None
+    lives = (
+        Strikes(failures, None, cluster, machines, seed=1, replication=life)
+        for life in range(_LIVES)
+    )
+    found = mean([float(len(life.until(horizon))) for life in lives])
     assert found.half_width is not None
-    time = failures.horizon / found.value
+    time = horizon / found.value
     return Estimate(time, time * found.half_width / found.value)
 
 
-def _interruptions(
-    published: dict[tuple[str, int], Any], known: dict[tuple[str, int], Estimate]
-) -> Iterator[Finding]:
-    for line in _LINES:
-        printed, place = published[line.what, line.gpus], (line.rate, line.gpus)
-        if place not in known:
-            per_day = presets.failures(line.rate).per_day
-            known[place] = between(per_day, line.gpus // _PER_MACHINE)
-        found, expected = known[place], float(printed["value"])
-        assert found.half_width is not None
-        got, half = found.value / _HOUR, found.half_width / _HOUR
-        if printed["unit"] == "count":
-            got, half = 54 * 24 / got, 54 * 24 / got * half / got
-        bound, off = "inside its 99 % interval", half
-        if line.decimals is not None:
-            bound, off = "to the last digit that is printed", 0.5 * 10**-line.decimals
-        verdict = line.verdict
-        if verdict is None:
-            verdict = Verdict.PASS if abs(got - expected) <= off else Verdict.MISS
-        yield Finding(
-            line.group,
-            f"{line.gpus:,} GPUs, {line.what}",
-            "interruptions" if printed["unit"] == "count" else "time between interruptions",
-            "" if printed["unit"] == "count" else "h",
-            expected,
-            got,
-            half_width=half,
-            bound="" if line.verdict else bound,
-            verdict=verdict,
-            source=printed["source"],
-            why=line.why,
-        )
+def _interrupted(line: _Line, published: dict[tuple[str, int], Any]) -> Finding:
+    printed = published[line.what, line.gpus]
+    found, expected = between(line.rate, line.gpus // _PER_MACHINE), float(printed["value"])
+    assert found.half_width is not None
+    got, half = found.value / _HOUR, found.half_width / _HOUR
+    quantity, unit = "time between interruptions", "h"
+    if printed["unit"] == "count":
+        got, half = 54 * 24 / got, 54 * 24 / got * half / got
+        quantity, unit = "interruptions", ""
+    told = Finding(
+        line.group,
+        f"{line.gpus:,} GPUs, {line.what}",
+        quantity,
+        unit,
+        expected,
+        got,
+        half,
+        source=printed["source"],
+    )
+    if line.verdict is not None:
+        return replace(told, verdict=line.verdict, why=line.why)
+    if line.decimals is not None:
+        off = 0.5 * 10**-line.decimals
+        return told.held(abs(got - expected) <= off, "to the last digit that is printed")
+    return told.held(abs(got - expected) <= half, "inside its 99 % interval")
 
 
 def _shares(published: dict[tuple[str, int], Any]) -> Iterator[Finding]:
     """What is left of the time of jobs."""
-    described = load_scenario(_HERE.parent / "scenarios" / "llama_scale.yaml")
+    described = load_scenario(_SCALE)
     assert isinstance(described, Scenario)
     found = mean(list(simulate(described).values("on_write", "goodput")))
     llama = published["effective training time", 16384]
-    robust = published["cumulative ETTR of a three-month job", 9600]
     yield Finding(
         GOODPUT,
         "16,384 GPUs, effective training time, more than this",
@@ -170,11 +160,12 @@ def _shares(published: dict[tuple[str, int], Any]) -> Iterator[Finding]:
         "",
         float(llama["value"].removeprefix(">")),
         found.value,
-        half_width=found.half_width,
+        found.half_width,
         verdict=Verdict.REPORTED,
         source=llama["source"],
-        why=_GUESSED,
+        why="how long checkpoints, detection and restarts took is not given: 10 s, 30 s, 5 min",
     )
+    robust = published["cumulative ETTR of a three-month job", 9600]
     yield Finding(
         GOODPUT,
         f"9,600 GPUs, {robust['what']}",

@@ -9,31 +9,29 @@ save nothing: the first layer is reduced last.) How many bits a parameter is sen
 not say: the small model tells it, and the large one is predicted.
 """
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from validation.finding import Finding, Verdict
-from validation.points.scenario import NANOSECONDS, Part, ran, scenario
-from varsim.scenario.training import Scenario
+from validation.finding import Finding, Section, Verdict
+from validation.points.scenario import Part, layered, period, ran, scenario, sent
+from validation.references import table
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "slow_links",
+    "Training across slow links",
     "How busy devices are that train across slow links: the bandwidths that DiLoCo's authors "
     "simulated for a compute utilisation (CU), and what INTELLECT-1 measured. Bits per parameter "
     "are fitted to the 1B rows of the first table, data parallel and DiLoCo; its 10B rows are "
-    "predicted. Of INTELLECT-1 the time of its all-reduce is given."
-)
-# Written down before anything was run.
-BOUND: Final = (
+    "predicted. Of INTELLECT-1 the time of its all-reduce is given.",
+    # Written down before anything was run.
     "DiLoCo's bandwidths lie on a grid of 20.7 %: each that is predicted on its point or the next "
     "one, and 8 of the 10 on it. INTELLECT-1's utilisation within 0.1 percentage points, its last "
-    "digit. All other rows are reported without a bound."
+    "digit. All other rows are reported without a bound.",
 )
-_DATA: Final = Path(__file__).parent / "data" / "references"
 _TABLE: Final = "Streaming DiLoCo (2501.18512), table of compute utilisation"
 _LAWS: Final = "DiLoCo scaling laws (2503.09799), table 6"
 _REPORT: Final = "INTELLECT-1 (2412.01152), table 2"
@@ -87,11 +85,11 @@ class Row(NamedTuple):
 
 def findings() -> list[Finding]:
     """Both of DiLoCo's tables, and INTELLECT-1's."""
-    table, laws = _rows("diloco_bandwidth.csv"), _rows("diloco_scaling_laws.csv")
-    bits = fitted_bits([row for row in table if row.model == "1B" and row.method in _RULED])
-    found = [one for row in table for one in _of_row(row, bits)]
+    first, second = _rows("diloco_bandwidth.csv"), _rows("diloco_scaling_laws.csv")
+    bits = fitted_bits([row for row in first if row.model == "1B" and row.method in _RULED])
+    found = [one for row in first for one in _of_row(row, bits)]
     judged = [one for one in found if one.verdict in (Verdict.PASS, Verdict.MISS)]
-    more = [one for row in laws for one in _of_row(row, bits, _LAWS)]
+    more = [one for row in second for one in _of_row(row, bits, _LAWS)]
     return [_in_sum(judged, bits), *found, *more, *_intellect()]
 
 
@@ -106,8 +104,8 @@ def seconds_to_send(row: Row, busy: float) -> float:
     return float(late)
 
 
-def _round_time(row: Row, sent: float) -> float:
-    """Seconds from sync to sync of all fragments; all parameters take `sent` seconds to send."""
+def _round_time(row: Row, seconds: float) -> float:
+    """From sync to sync of all fragments; all parameters take so many seconds to send."""
     if row.method == "data_parallel":
         strategy: Part = {"kind": "on_write", "bucketing": "layers", "overlap": True}
     else:
@@ -117,14 +115,11 @@ def _round_time(row: Row, sent: float) -> float:
         strategy,
         _WORKERS,
         {"kind": "phases", "forward": row.step / 3, "backward": 2 * row.step / 3},
-        {"global_steps": 2 * row.round + 1},
-        network=_link(row.layers * _BYTES / sent),
-        workload={
-            "problem": {"kind": "timing"},
-            "layers": tuple({"backward": 1.0, "size": _BYTES} for _ in range(row.layers)),
-        },
+        2 * row.round + 1,
+        network=_link(row.layers * _BYTES / seconds),
+        workload=layered(({"backward": 1.0, "size": _BYTES},) * row.layers),
     )
-    return _period(described, row.round)
+    return period(ran(described), row.round, 2 * row.round)
 
 
 def grid_point(gigabits: float) -> int:
@@ -158,80 +153,53 @@ def _gigabits(row: Row, target: int, bits: float) -> float:
 
 def _of_row(row: Row, bits: float, source: str = _TABLE) -> Iterator[Finding]:
     """Every target of a row."""
+    group = _BANDWIDTHS if source == _TABLE else _SCALING
     for target, printed in zip(_TARGETS, row.printed, strict=True):
-        got, bound, verdict, why = None, "", Verdict.NOT_RUN, _UNKNOWN
+        name = f"{row.name}, CU {target} %"
+        line = Finding(group, name, "bandwidth", "Gbit/s", printed, source=source, why=_UNKNOWN)
         if row.fragments:
             point = grid_point(_gigabits(row, target, bits))
-            got, verdict, bound, why = float(_GRID[point]), Verdict.REPORTED, "", _WHOLE
+            line = replace(line, got=float(_GRID[point]), verdict=Verdict.REPORTED, why=_WHOLE)
             if source == _LAWS:
-                why = _ASSUMED
+                line = replace(line, why=_ASSUMED)
+            elif row.method in _RULED and row.model == "1B":
+                verdict = Verdict.CALIBRATED
+                line = replace(line, bound=str(verdict), verdict=verdict, why="")
             elif row.method in _RULED:
                 off = abs(point - printed_point(printed))
-                bound, why = "on the grid point, or the next", ""
-                verdict = Verdict.PASS if off <= 1 else Verdict.MISS
-                if row.model == "1B":
-                    bound, verdict = "calibrated on", Verdict.CALIBRATED
-        yield Finding(
-            _BANDWIDTHS if source == _TABLE else _SCALING,
-            f"{row.name}, CU {target} %",
-            "bandwidth",
-            "Gbit/s",
-            printed,
-            got,
-            bound=bound,
-            verdict=verdict,
-            source=source,
-            why=why,
-        )
+                line = line.held(off <= 1, "on the grid point, or the next")
+        yield line
 
 
 def _in_sum(judged: Sequence[Finding], bits: float) -> Finding:
     """How many predictions are on the very grid point."""
     hit = sum(one.got == _GRID[printed_point(one.expected)] for one in judged)
-    return Finding(
-        _BANDWIDTHS,
-        f"{len(judged)} values of 10B, at the {bits:.2f} bits per parameter that 1B tells",
-        "share on the grid point",
-        "",
-        1.0,
-        hit / len(judged),
-        bound=f"at least {_ON_POINT:.0%}",
-        verdict=Verdict.PASS if hit >= _ON_POINT * len(judged) else Verdict.MISS,
-        source=_TABLE,
-    )
+    name = f"{len(judged)} values of 10B, at the {bits:.2f} bits per parameter that 1B tells"
+    share, what = hit / len(judged), "share on the grid point"
+    line = Finding(_BANDWIDTHS, name, what, "", 1.0, share, source=_TABLE)
+    return line.held(hit >= _ON_POINT * len(judged), f"at least {_ON_POINT:.0%}")
 
 
 def _intellect() -> Iterator[Finding]:
     """Nodes whose outer all-reduce takes as long as it did."""
-    for row in _read("intellect1_utilisation.csv"):
+    for row in table("intellect1_utilisation.csv"):
         steps, computing = int(row["inner_steps"]), float(row["computing_s"])
         once_round = 2 * (_NODES - 1) / _NODES * _BYTES
         described = scenario(
             {"kind": "diloco", "inner_steps": steps},
             _NODES,
             {"kind": "constant", "value": computing / steps},
-            {"global_steps": 2 * steps + 1},
+            2 * steps + 1,
             network=_link(once_round / float(row["all_reduce_s"])),
-            workload={"problem": {"kind": "timing", "size": _BYTES}},
+            workload=sent(_BYTES),
         )
-        expected, got = float(row["utilisation"]), computing / _period(described, steps)
-        yield Finding(
-            _UTILISATION,
-            f"{row['region']}, all-reduce of {row['all_reduce_s']} s every {steps} steps",
-            "compute utilisation",
-            "1",
-            expected,
-            got,
-            bound=f"within {_DIGIT:g}",
-            verdict=Verdict.PASS if abs(got - expected) <= _DIGIT else Verdict.MISS,
-            source=_REPORT,
+        expected = float(row["utilisation"])
+        got = computing / period(ran(described), steps, 2 * steps)
+        name = f"{row['region']}, all-reduce of {row['all_reduce_s']} s every {steps} steps"
+        line = Finding(
+            _UTILISATION, name, "compute utilisation", "1", expected, got, source=_REPORT
         )
-
-
-def _period(described: Scenario, count: int) -> float:
-    """Seconds that so many steps take, the second time."""
-    steps = ran(described).steps
-    return int(steps[2 * count] - steps[count]) / NANOSECONDS
+        yield line.held(abs(got - expected) <= _DIGIT, f"within {_DIGIT:g}")
 
 
 def _link(bandwidth: float) -> Part:
@@ -241,7 +209,7 @@ def _link(bandwidth: float) -> Part:
 
 def _rows(file: str) -> list[Row]:
     """One of DiLoCo's tables."""
-    return [_row(cells) for cells in _read(file)]
+    return [_row(cells) for cells in table(file)]
 
 
 def _row(cells: Mapping[str, str]) -> Row:
@@ -258,8 +226,3 @@ def _row(cells: Mapping[str, str]) -> Row:
         layers // in_turn if known else 0,
         tuple(float(cells[f"gbit_cu{target}"]) for target in _TARGETS),
     )
-
-
-def _read(file: str) -> list[dict[str, str]]:
-    with (_DATA / file).open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))

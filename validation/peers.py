@@ -1,20 +1,18 @@
 """Numbers that other simulators publish: links, fair sharing, parameter servers, staleness."""
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section
 from validation.networks import Ring
 from validation.points import laws
-from validation.points.scenario import IDEAL, ran, scenario
+from validation.points.scenario import IDEAL, ran, scenario, sent
+from validation.references import table
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.network import network
@@ -29,13 +27,13 @@ from varsim.learning.task import BLOCK, Batches, Parameters, Problem, Task, Vari
 from varsim.learning.workload import Workload
 from varsim.strategies import STRATEGIES
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "peers",
+    "Other simulators",
     "Numbers that other simulators and papers print for small systems: single messages, "
-    "all-to-all, fair sharing, a parameter server, a ring, staleness."
-)
-BOUND: Final = (
+    "all-to-all, fair sharing, a parameter server, a ring, staleness.",
     "Whole nanoseconds exactly; numbers of fluid models to all digits that are printed; averages "
-    "of random runs inside their interval."
+    "of random runs inside their interval.",
 )
 
 # The table of what other simulators print, and what it takes to agree with it.
@@ -96,20 +94,8 @@ class Row:
 
 def rows() -> list[Row]:
     """All of them, in order."""
-    path = Path(__file__).parent / "data" / "references" / "peer_checks.csv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [
-        Row(
-            one["group"],
-            one["name"],
-            one["quantity"],
-            one["unit"],
-            one["expected"],
-            one["rule"],
-            one["source"],
-        )
-        for one in csv.DictReader(lines)
-    ]
+    names = ("group", "name", "quantity", "unit", "expected", "rule", "source")
+    return [Row(*(one[name] for name in names)) for one in table("peer_checks.csv")]
 
 
 # Messages alone and against each other, over networks made from their descriptions.
@@ -272,9 +258,9 @@ def _run(
         strategy,
         workers,
         laws.constant(compute),
-        {"global_steps": steps},
+        steps,
         network=network,
-        workload={"problem": {"kind": "timing", "size": size}},
+        workload=sent(size),
         **cluster,
     )
     return ran(described, record=True)
@@ -431,25 +417,13 @@ GROUPS: dict[str, Callable[[], Measured]] = {
 }
 
 
-def findings(only: str | None = None) -> list[Finding]:
-    """Every number of the table beside what varsim gets; `only`: a pattern for groups."""
-    asked = [row for row in rows() if only is None or fnmatch(f"peers/{row.group}", only)]
-    got = {group: GROUPS[group]() for group in dict.fromkeys(row.group for row in asked)}
-    return [_finding(row, got[row.group]) for row in asked]
-
-
-def _finding(row: Row, measured: Measured) -> Finding:
-    one = measured[row.name, row.quantity]
-    good = row.keeps(one.value, one.half_width)
-    return Finding(
-        row.group,
-        row.name,
-        row.quantity,
-        row.unit,
-        row.expected,
-        one.value,
-        half_width=one.half_width,
-        bound=row.bound,
-        verdict=Verdict.PASS if good else Verdict.MISS,
-        source=row.source,
-    )
+def findings() -> list[Finding]:
+    """Every number of the table beside what varsim gets."""
+    measured = {group: measure() for group, measure in GROUPS.items()}
+    found = []
+    for row in rows():
+        got = measured[row.group][row.name, row.quantity]
+        said = (row.group, row.name, row.quantity, row.unit, row.expected)
+        line = Finding(*said, got.value, got.half_width, source=row.source)
+        found.append(line.held(row.keeps(got.value, got.half_width), row.bound))
+    return found

@@ -5,16 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from validation.finding import Finding, Verdict
-from validation.section import (
+from validation.finding import (
     JUDGED,
     LEFT_OUT,
+    Finding,
     Section,
-    compares,
+    Verdict,
     count,
     error_of,
-    left_out,
-    missed,
+    half_of,
     number,
     sources,
 )
@@ -55,9 +54,10 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
         pictures = {f"{name}.png": _FILES[f"{name}.png"] for name in drawn}
         notes = [_NOTES] if (directory / _NOTES).exists() else []
         pages = {"index.md": _index(whole, command, sections, pictures, notes)}
-        for section in sections:
-            head = f"# {section.title}: all lines\n\n{_made_by(command)}"
-            pages[f"{section.key}.md"] = f"{head}\n\n{formats.markdown(_lines_of(section))}"
+        for one in sections:
+            head = f"# {one.title}: all lines\n\n{_made_by(command)}"
+            told = _told(one.title, (f"Bound. {one.bound}",), _lines(one), (_sources(one),))
+            pages[f"{one.key}.md"] = f"{head}\n\n{formats.markdown(told)}"
         there = ["lines.csv", *pictures, *notes]
         pages["index.html"] = page(whole, {name: _FILES[name] for name in there})
         pages["lines.csv"] = formats.csv_text(whole.data)
@@ -70,35 +70,42 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
 
 def report(sections: Sequence[Section], command: str) -> Report:
     """The whole: sections in sum, then of each its groups, its misses and what was not run."""
-    parts = [[_groups(one), *_apart(one)] for one in sections]
-    open_tables = [table for part in parts for table in part if table.rows]
-    return Report(
-        "validation",
-        "Validation",
-        (_said(_ABOUT),),
-        _in_sum(sections),
-        (),
+    tables = [table for one in sections for table in (_groups(one, _said(one)), *_apart(one))]
+    shown = [table for table in tables if table.rows]
+    return replace(
+        _told("Validation", (_ABOUT,), _in_sum(sections), shown),
         question=_made_by(command),
-        details=tuple(open_tables),
-        always=len(open_tables),
+        always=len(shown),
         appendix=tuple(table(one) for one in sections for table in (_lines, _sources)),
         families={one.title: "" for one in sections},
         pictures=lambda: tuple(_agreement(sections)),
-        data=Data(_DATA, list(_rows(sections))),
+        data=Data(_DATA, list(rows(sections))),
         provenance={"varsim": __version__},
     )
 
 
 def block(section: Section) -> Report:
     """One section: what it is, its bound, what came out, its groups, its misses, what is left."""
-    return Report(
-        "validation",
-        section.title,
-        (_said(section.about), _said(f"Bound. {section.bound}"), _said(section.sentence())),
-        _groups(section, above=False),
-        (),
-        details=tuple(table for table in _apart(section) if table.rows),
-    )
+    return _told(section.title, _said(section), _groups(section), _apart(section))
+
+
+def rows(sections: Iterable[Section]) -> Iterator[Sequence[object]]:
+    """All lines, as in lines.csv."""
+    for section in sections:
+        for one in section.findings:
+            yield (
+                *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
+                *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
+            )
+
+
+def _told(name: str, said: Iterable[str], table: Table, details: Iterable[Table]) -> Report:
+    headline = tuple(Note("validated", {"said": text}) for text in said)
+    return Report("validation", name, headline, table, (), details=tuple(details))
+
+
+def _said(section: Section) -> tuple[str, ...]:
+    return section.about, f"Bound. {section.bound}", section.sentence()
 
 
 def _made_by(command: str) -> str:
@@ -114,33 +121,36 @@ def _index(
     notes: Sequence[str],
 ) -> str:
     """The whole as Markdown: what it is, in sum, then a block for each section."""
-    pages = ["index.html", "lines.csv", *notes]
     parts = [
         f"# {whole.name}",
         _made_by(command),
-        f"With all lines on one page, as a table, and more: {', '.join(map(_linked, pages))}.",
+        "With all lines on one page, as a table, and more: "
+        f"{_links('index.html', 'lines.csv', *notes)}.",
         formats.markdown(replace(whole, details=())).rstrip(),
         *(f"![{about}]({name})" for name, about in pictures.items()),
     ]
     for one in sections:
-        more = filter(None, [f"{one.key}.md", one.link])
-        parts += [f"## {one.title}", f"All lines: {', '.join(map(_linked, more))}."]
+        parts += [f"## {one.title}", f"All lines: {_links(f'{one.key}.md', one.link)}."]
         parts.append(formats.markdown(block(one)).rstrip())
     return "\n\n".join(parts) + "\n"
 
 
-def _linked(name: str) -> str:
-    return f"[{name}]({name})"
+def _links(*names: str) -> str:
+    return ", ".join(f"[{name}]({name})" for name in names if name)
 
 
-def _lines_of(section: Section) -> Report:
-    bound = _said(f"Bound. {section.bound}")
-    told = (_sources(section),)
-    return Report("validation", section.title, (bound,), _lines(section), (), details=told)
+# Tables: all cells are texts; columns of prose are words, from the left.
 
 
-def _said(text: str) -> Note:
-    return Note("validated", {"said": text})
+def _table(
+    corner: str,
+    rows: Iterable[str],
+    columns: Mapping[str, Iterable[str]],
+    prose: Sequence[str] = (),
+    above: tuple[str, ...] = (),
+) -> Table:
+    made = (Column(head, head, tuple(of), prose=head in prose) for head, of in columns.items())
+    return Table(tuple(rows), tuple(made), corner=corner, fold=False, above=above)
 
 
 def _in_sum(sections: Sequence[Section]) -> Table:
@@ -152,88 +162,82 @@ def _in_sum(sections: Sequence[Section]) -> Table:
         "calibrated on": (Verdict.CALIBRATED,),
         "left out": LEFT_OUT,
     }
-    columns = (
-        _numbers(head, (str(count(one.findings, *of)) for one in sections))
-        for head, of in heads.items()
-    )
-    rows = tuple(one.title for one in sections)
-    return Table(rows, tuple(columns), corner="section", fold=False)
+    columns = {head: [str(one.count(*of)) for one in sections] for head, of in heads.items()}
+    return _table("section", (one.title for one in sections), columns)
 
 
-def _groups(section: Section, *, above: bool = True) -> Table:
+def _groups(section: Section, above: tuple[str, ...] = ()) -> Table:
     """A row for each family or experiment that has lines with a bound."""
-    found = {name: own for name, own in section.groups().items() if count(own, *JUDGED)}
-    judged = [[one for one in own if one.verdict in JUDGED] for own in found.values()]
-    worst = [max(own, key=lambda one: abs(one.error or 0.0)) for own in judged]
-    columns = (
-        _numbers("lines", (str(len(own)) for own in judged)),
-        _numbers("passed", (str(count(own, Verdict.PASS)) for own in judged)),
-        _numbers("missed", (str(count(own, Verdict.MISS)) for own in judged)),
-        _numbers("worst error", map(error_of, worst)),
-        _words("bound", map(_bounds, judged)),
-    )
-    said = (section.about, f"Bound. {section.bound}", section.sentence())
+    judged = {
+        name: [one for one in own if one.verdict in JUDGED]
+        for name, own in section.groups().items()
+        if count(own, *JUDGED)
+    }
+    lines = judged.values()
+    bounds = [list(dict.fromkeys(one.bound for one in own)) for own in lines]
+    columns = {
+        "lines": [str(len(own)) for own in lines],
+        "passed": [str(count(own, Verdict.PASS)) for own in lines],
+        "missed": [str(count(own, Verdict.MISS)) for own in lines],
+        "worst error": [error_of(max(own, key=lambda one: abs(one.error or 0.0))) for own in lines],
+        "bound": ["; ".join(own[:2]) + "; ..." * (len(own) > 2) for own in bounds],
+    }
     corner = f"{section.title}: family or experiment"
-    return Table(tuple(found), columns, corner=corner, fold=False, above=said if above else ())
+    return _table(corner, judged, columns, ("bound",), above)
 
 
-def _bounds(own: Iterable[Finding]) -> str:
-    """The bounds of a group, shortened where there are many."""
-    bounds = list(dict.fromkeys(one.bound for one in own))
-    return "; ".join(bounds[:2]) + "; ..." * (len(bounds) > 2)
-
-
-def _apart(section: Section) -> Iterator[Table]:
-    """Misses, and what was not run."""
-    wrong = missed(section.findings)
-    columns = (
-        _words("quantity", map(_quantity, wrong)),
-        *_compared(wrong),
-        _words("bound", (one.bound for one in wrong)),
-        _words("why", (one.why for one in wrong)),
+def _apart(section: Section) -> list[Table]:
+    """Misses, and what was not run; each where there is some."""
+    wrong, left = section.missed(), section.left_out()
+    misses = {
+        "quantity": map(_quantity, wrong),
+        **_compared(wrong),
+        "bound": (one.bound for one in wrong),
+        "why": (one.why for one in wrong),
+    }
+    reasons = {
+        "lines": (str(len(own)) for own in left.values()),
+        "verdict": (str(verdict) for verdict, _, _ in left),
+        "why": (why for _, _, why in left),
+    }
+    named = (f"{one.group}: {one.name}" for one in wrong)
+    prose = ("quantity", "bound", "verdict", "why")
+    found = (
+        _table(f"{section.title}, missed: line", named, misses, prose),
+        _table(f"{section.title}, not run: group", (one[1] for one in left), reasons, prose),
     )
-    rows = tuple(f"{one.group}: {one.name}" for one in wrong)
-    yield Table(rows, columns, corner=f"{section.title}, missed: line", fold=False)
-    left = left_out(section.findings)
-    reasons = (
-        _numbers("lines", (str(len(own)) for own in left.values())),
-        _words("verdict", (str(verdict) for verdict, _, _ in left)),
-        _words("why", (why for _, _, why in left)),
-    )
-    rows = tuple(group for _, group, _ in left)
-    yield Table(rows, reasons, corner=f"{section.title}, not run: group", fold=False)
+    return [table for table in found if table.rows]
 
 
 def _lines(section: Section) -> Table:
     """All lines."""
     own = section.findings
-    kept = [one.bound if one.bound != str(one.verdict) else "" for one in own]
-    columns = (
-        _words("line", (one.name for one in own)),
-        _words("quantity", map(_quantity, own)),
-        *_compared(own),
-        _numbers("99 % interval", map(_half, own)),
-        _words("verdict", (str(one.verdict) for one in own)),
-        _words("bound", kept),
-        _words("why", ("" if one.verdict is Verdict.MISS else one.why for one in own)),
-    )
-    rows = tuple(one.group for one in own)
-    return Table(rows, columns, corner=f"{section.title}: group", fold=False)
+    columns = {
+        "line": (one.name for one in own),
+        "quantity": map(_quantity, own),
+        **_compared(own),
+        "99 % interval": map(half_of, own),
+        "verdict": (str(one.verdict) for one in own),
+        "bound": (one.bound if one.bound != str(one.verdict) else "" for one in own),
+        "why": ("" if one.verdict is Verdict.MISS else one.why for one in own),
+    }
+    prose = ("line", "quantity", "verdict", "bound", "why")
+    return _table(f"{section.title}: group", (one.group for one in own), columns, prose)
 
 
 def _sources(section: Section) -> Table:
     """Where the numbers of each group come from."""
     found = section.groups()
-    columns = (_words("source", map(sources, found.values())),)
-    return Table(tuple(found), columns, corner=f"{section.title}: group", fold=False)
+    columns = {"source": map(sources, found.values())}
+    return _table(f"{section.title}: group", found, columns, ("source",))
 
 
-def _compared(own: Sequence[Finding]) -> tuple[Column, ...]:
-    return (
-        _numbers("expected", (number(one.expected) for one in own)),
-        _numbers("got", (number(one.got) for one in own)),
-        _numbers("error", map(error_of, own)),
-    )
+def _compared(own: Sequence[Finding]) -> dict[str, Iterable[str]]:
+    return {
+        "expected": (number(one.expected) for one in own),
+        "got": (number(one.got) for one in own),
+        "error": map(error_of, own),
+    }
 
 
 def _quantity(one: Finding) -> str:
@@ -241,39 +245,17 @@ def _quantity(one: Finding) -> str:
     return f"{one.quantity} [{one.unit}]" if one.unit else one.quantity
 
 
-def _half(one: Finding) -> str:
-    """Half the 99 % interval."""
-    return "" if one.half_width is None else f"± {one.half_width:.2g}"
-
-
-def _numbers(head: str, cells: Iterable[str]) -> Column:
-    return Column(head, head, tuple(cells))
-
-
-def _words(head: str, cells: Iterable[str]) -> Column:
-    return Column(head, head, tuple(cells), prose=True)
-
-
 def _agreement(sections: Sequence[Section]) -> Iterator[Chart]:
     """Got against expected, both logarithmic; on the line they are equal."""
-    rows: list[dict[str, Any]] = [
+    data: list[dict[str, Any]] = [
         {"who": section.title, "x": one.expected, "mean": one.got}
         for section in sections
         for one in section.findings
-        if compares(one) and one.expected > 0 and (one.got or 0) > 0
+        if one.compares and one.expected > 0 and (one.got or 0) > 0
     ]
-    if not rows:
+    if not data:
         return
-    places = [one["x"] for one in rows]
-    rows += [{"who": _EQUAL, "x": end, "mean": end} for end in (min(places), max(places))]
+    places = [one["x"] for one in data]
+    data += [{"who": _EQUAL, "x": end, "mean": end} for end in (min(places), max(places))]
     x = "expected or measured (each in its own unit)"
-    yield Chart.of("agreement", "points", rows, x, "simulated", by="who", log="xy")
-
-
-def _rows(sections: Sequence[Section]) -> Iterator[Sequence[object]]:
-    for section in sections:
-        for one in section.findings:
-            yield (
-                *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
-                *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
-            )
+    yield Chart.of("agreement", "points", data, x, "simulated", by="who", log="xy")

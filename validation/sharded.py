@@ -8,27 +8,28 @@ FULL_SHARD is `sharding: parameters`, SHARD_GRAD_OP, whose forward pass gathers 
 has changed, `sharding: gradients` with `overlap: forward`.
 """
 
-import csv
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from validation.finding import Finding, Verdict
-from validation.points.scenario import NANOSECONDS, Part, ran, scenario
+from validation.finding import Finding, Section, Verdict
+from validation.points.scenario import NANOSECONDS, Part, layered, ran, scenario
+from validation.references import table
 from varsim.cluster.description.device import DEVICE_SIGMA
 
-BOUND: Final = "Each row within 6 %; written down before any of them was run."
-ABOUT: Final = (
+SECTION: Final = Section(
+    "sharded",
+    "Sharded training on many nodes",
     "Tokens/s of MPT models under PyTorch's FSDP on 8 to 512 GPUs (LLM Foundry). Of every setup "
     "and model computing is calibrated on the smallest number of GPUs, and nothing else; all "
     "others are predicted. Rings leave a node by 8 network cards. By hand: presets of links, 5 us "
     "between nodes, the default spread of a device's steps, and gradients sent in the 2 bytes of "
-    "parameters (mixed precision DEFAULT reduces them in 4, which is hidden just as well)."
+    "parameters (mixed precision DEFAULT reduces them in 4, which is hidden just as well).",
+    "Each row within 6 %; written down before any of them was run.",
 )
 GROUP: Final = "FSDP on many nodes"
 GROUPS: Final = (GROUP,)
 _SOURCE: Final = "mosaicml/llm-foundry, scripts/train/benchmarking"
-_FILE: Final = Path(__file__).parent / "data" / "references" / "llm_foundry_mpt_fsdp.csv"
 _MOST: Final = 0.06
 _VOCABULARY: Final = 50368
 _SHAPES: Final = {"1b": (24, 2048), "7b": (32, 4096), "30b": (48, 7168)}  # layers, width
@@ -89,32 +90,33 @@ class Row(NamedTuple):
 
 def findings() -> list[Finding]:
     """Every row: the smallest of a setting calibrates, the others are predicted."""
-    every = rows()
-    found: list[Finding] = []
-    for setting in dict.fromkeys(row.setting for row in every):
-        own = sorted((row for row in every if row.setting == setting), key=lambda row: row.gpus)
-        found += _of_setting(own)
-    return found
+    settings: dict[object, list[Row]] = {}
+    for row in rows():
+        settings.setdefault(row.setting, []).append(row)
+    return [
+        line
+        for own in settings.values()
+        for line in _of_setting(sorted(own, key=lambda row: row.gpus))
+    ]
 
 
 def rows() -> list[Row]:
     """The bundled rows."""
-    with _FILE.open(encoding="utf-8", newline="") as lines:
-        return [
-            Row(
-                cells["setup"],
-                cells["model"],
-                int(cells["gpus"]),
-                cells["gpu"],
-                int(cells["seq_len_tokens"]),
-                int(cells["micro_batch"]),
-                int(cells["grad_accum"]),
-                cells["sharding"],
-                cells["activation_checkpointing"] == "True",
-                float(cells["tokens_per_s"]),
-            )
-            for cells in csv.DictReader(lines)
-        ]
+    return [
+        Row(
+            cells["setup"],
+            cells["model"],
+            int(cells["gpus"]),
+            cells["gpu"],
+            int(cells["seq_len_tokens"]),
+            int(cells["micro_batch"]),
+            int(cells["grad_accum"]),
+            cells["sharding"],
+            cells["activation_checkpointing"] == "True",
+            float(cells["tokens_per_s"]),
+        )
+        for cells in table("llm_foundry_mpt_fsdp.csv")
+    ]
 
 
 def calibrated(row: Row) -> float:
@@ -140,17 +142,17 @@ def predicted(row: Row, seconds: float) -> float:
         strategy,
         row.gpus,
         {"kind": "lognormal", "mean": seconds * row.work, "sigma": DEVICE_SIGMA},
-        {"global_steps": _STEPS},
+        _STEPS,
         network={
             **{"kind": "nodes", "workers_per_node": _NODE, "nics": _NODE},
             **{"preset": outside, "latency": 5e-6, "inside": {"preset": inside}},
         },
-        workload={"problem": {"kind": "timing"}, "layers": row.layers()},
+        workload=layered(row.layers()),
         # A backward pass is two forward passes, and a third one where activations are recomputed.
         backward_share=3 / 4 if row.recomputes else 2 / 3,
     )
-    steps = ran(described).steps
-    each = int(steps[-1] - steps[0]) / (len(steps) - 1) / NANOSECONDS
+    trace = ran(described)
+    each = int(trace.steps[-1] - trace.steps[0]) / (len(trace.steps) - 1) / NANOSECONDS
     return row.gpus * row.micro_batches * row.work / each
 
 
@@ -159,14 +161,14 @@ def _of_setting(own: Sequence[Row]) -> Iterator[Finding]:
     first, *_ = own
     seconds = calibrated(first)
     for row in own:
-        got, verdict, why = predicted(row, seconds), Verdict.CALIBRATED, ""
-        if row is not first:
-            verdict = Verdict.PASS
-            if abs(got / row.speed - 1) > _MOST:
-                verdict, why = Verdict.MISS, _reason(row, own, got)
-        bound = "calibrated on" if row is first else f"within {_MOST:.0%}"
+        got = predicted(row, seconds)
         measured = (GROUP, row.name, "throughput", "tokens/s", row.speed)
-        yield Finding(*measured, got, None, bound, verdict, _SOURCE, why)
+        line = Finding(*measured, got, source=_SOURCE)
+        if row is first:
+            verdict = Verdict.CALIBRATED
+            yield replace(line, bound=str(verdict), verdict=verdict)
+        else:
+            yield line.within(_MOST, _reason(row, own, got))
 
 
 def _reason(row: Row, own: Sequence[Row], got: float) -> str:

@@ -94,9 +94,9 @@ class TestSteps:
         )
 
     def test_nothing_of_this_is_a_table(self) -> None:
-        assert looks_like_table("name,colour\na,red\n", "t.csv") == ""
-        assert looks_like_table("hello world\n", "t.csv") == ""
-        assert looks_like_table("\n# only words\n", "t.csv") == ""
+        assert looks_like_table("name,colour\na,red\n", "t.csv") is None
+        assert looks_like_table("hello world\n", "t.csv") is None
+        assert looks_like_table("\n# only words\n", "t.csv") is None
 
 
 class TestFiles:

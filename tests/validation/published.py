@@ -27,10 +27,7 @@ def settings_of(family: Family) -> list[Setting]:
 
 def told(setting: Setting) -> list[Row]:
     """The rows that tell constants."""
-    family = setting.family
-    return family.told_by(
-        [r for r in setting.rows if not (refused(family, r) or family.is_given(r))]
-    )
+    return setting.told(setting.rows)
 
 
 def used(setting: Setting) -> list[Row]:

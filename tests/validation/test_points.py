@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from tests.validation.points import POINT, point, with_unit
-from validation.finding import Verdict
-from validation.points import families as table
-from validation.points.estimate import Estimate, Measured
-from validation.points.families import FAMILIES, OUT_OF_SCOPE
-from validation.points.findings import findings
+from validation.finding import Section, Verdict
+from validation.points.estimate import FAMILIES, Estimate, Measured
+from validation.points.findings import OUT_OF_SCOPE, findings
 from validation.points.point import PointFileError, bundled_points, read_points
-from validation.section import Section, broken
 
 POINTS = [point for path in bundled_points() for point in read_points(path)]
 
@@ -85,7 +82,7 @@ class TestVerdicts:
         def measure(mode: str, n: int, T: float, f: float) -> Measured:  # noqa: N803
             return {"": got}
 
-        monkeypatch.setitem(table.FAMILIES, "slow-worker", measure)
+        monkeypatch.setitem(FAMILIES, "slow-worker", measure)
         text = [point(id=f"p-{number}", **changes) for number in range(points)]
         path = Path("points.json")
         path.write_text(json.dumps(text))
@@ -132,8 +129,8 @@ class TestVerdicts:
         (bad, *_) = self.lines(monkeypatch, Estimate(101.0, 0.4), expected=100.0)
         section = Section("s", "s", "", "", [*good[:49], bad])
 
-        assert broken(section) == []
-        assert broken(section._replace(findings=[*good[:49], bad, bad])) == [bad, bad]
+        assert section.broken() == []
+        assert section._replace(findings=[*good[:49], bad, bad]).broken() == [bad, bad]
 
     def test_a_family_that_leans_to_one_side_misses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # Every line inside, all on the same side: 0.8 * 2.58 * sqrt(20) = 9.2 standard errors.

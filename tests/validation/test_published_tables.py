@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.validation.published import HEADER, ROWS, curve, silent, write
-from validation.published import PublishedFileError, findings
-from validation.published.table import read_rows
+from validation.published import findings
+from validation.published.table import PublishedFileError, read_rows
 
 
 class TestFiles:

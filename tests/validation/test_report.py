@@ -1,8 +1,7 @@
 """The report of the whole validation as data: what is told of each section, what is drawn."""
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section, Verdict
 from validation.report import block, report
-from validation.section import Section
 
 
 def line(

@@ -8,14 +8,12 @@ partner in a round: were alpha a latency, who has none would go on before the ro
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache
 from typing import Final, Literal
-
-from simpy.events import Event
 
 import varsim
 from validation.points import laws
-from validation.points.estimate import Measured, exactly
+from validation.points.estimate import Answer, family
 from validation.points.parameters import (
     Count,
     NotNegative,
@@ -24,15 +22,7 @@ from validation.points.parameters import (
     of_minutes,
     only_if,
 )
-from validation.points.scenario import (
-    NANOSECONDS,
-    Part,
-    link_bytes,
-    ran,
-    scenario,
-    slow_motion,
-)
-from varsim.cluster.clock import Clock
+from validation.points.scenario import NANOSECONDS, Part, ran, scenario, sent, slow_motion
 from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.collective import own_links
 from varsim.cluster.collectives.messages import Walk
@@ -43,9 +33,8 @@ from varsim.cluster.collectives.trees import broadcast_stages, distances, reduce
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 
-# Schedules of other collectives than all-reduces, and one collective and nothing else.
-#
-# Closed forms are known of them; no scenario can name them.
+# Schedules of other collectives than all-reduces. Closed forms are known of them; no scenario can
+# name them.
 
 
 def _broadcast_tree(ranks: int) -> Schedule:
@@ -54,7 +43,7 @@ def _broadcast_tree(ranks: int) -> Schedule:
     return Schedule("a broadcast", ranks, 1, stages)
 
 
-def leader_all_reduce(ranks: int, group: int) -> Schedule:
+def _leader_all_reduce(ranks: int, group: int) -> Schedule:
     """Binomial trees inside, a ring between the first ranks of the groups.
 
     2 ceil(log2 g) (latency + n / bandwidth) inside (see `tree`), 2(k - 1) (latency + n / k /
@@ -112,7 +101,7 @@ def _step(ranks: int, segments: int, index: int) -> Stage:
     )
 
 
-def pairwise(ranks: int) -> Schedule:
+def _pairwise(ranks: int) -> Schedule:
     """In round s with the partner at distance s: (p - 1) (latency + n / p / bandwidth).
 
     n are the bytes of one rank. Block source * p + target goes from source to target. A power of
@@ -133,67 +122,12 @@ def pairwise(ranks: int) -> Schedule:
     return Schedule("an all-to-all", ranks, ranks, tuple(stages))
 
 
-def ends_alone(clock: Clock, plan: Plan) -> list[int]:
-    """When each rank is done (ns), if all enter now and nothing else ever happens."""
-    done = [clock.time] * plan.schedule.ranks
-    ends = [Event(clock) for _ in done]
-    for rank, event in enumerate(ends):
-        assert event.callbacks is not None
-        event.callbacks.append(partial(_note, done, rank, lambda: clock.time))
-    if not plan.idle:
-        walk = Walk(clock, plan)
-        walk.tell(ends)
-        for rank in range(len(done)):
-            walk.enter(rank)
-        clock.run_until_stopped()
-    return done
+# A network on which one collective is carried out, and nothing else.
 
 
-def _note(done: list[int], rank: int, now: Callable[[], int], _: Event) -> None:
-    done[rank] = now()
-
-
-_COMPUTING: Final = 10**9  # ns
 _NO_SIZE: Final = "without beta sizes do not count"
 _NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time
-
-
-def all_reduce(
-    kind: str, formula: str = ""
-) -> Callable[[int, float, float, float, float], Measured]:
-    """Families of all-reduces: the time that `on_write` spends on it in one step.
-
-    `formula`: one that is for powers of two.
-    """
-
-    def measure(
-        p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
-    ) -> Measured:
-        if formula:
-            for_powers_of_two(p, formula)
-        if kind == "binomial_tree" and p & (p - 1):
-            only_if(not gamma, _EARLIER)
-            return exactly(_alone(trees.binomial_tree(p), n, alpha, beta))
-        slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
-        reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
-        described = scenario(
-            {"kind": "on_write", "collective": kind},
-            p,
-            laws.constant(1.0),
-            {"global_steps": 1},
-            network=slow_star(alpha, beta, slower),
-            workload=sent(n),
-            **reduction,
-        )
-        return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
-
-    return measure
-
-
-_EARLIER: Final = (
-    "the formula counts whole rounds; with gamma, and p not a power of two, a rank is sent the "
-    "next gradient while it adds up the last, so that all are done earlier"
-)
+_COMPUTING: Final = 1.0  # s
 
 
 def _at_most(p: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
@@ -201,223 +135,31 @@ def _at_most(p: int, n: float, alpha: float, beta: float, gamma: float = 0.0) ->
     return 2 * p * (alpha + n * (beta + gamma))
 
 
-def slow_star(alpha: float, beta: float, slower: float) -> Part:
+def _link(alpha: float, beta: float, slower: float) -> Part:
     """A message of m bytes takes alpha + m beta seconds, in slow motion."""
-    return {
-        "bandwidth": 1 / (beta or _NOTHING) / slower,
-        "latency": alpha * slower,
-        "sharing": "fair",
-    }
+    return {"bandwidth": 1 / (beta or _NOTHING) / slower, "latency": alpha * slower}
 
 
-def sent(size: float) -> Part:
-    """Nothing is learnt, and a gradient is so many bytes."""
-    return {"problem": {"kind": "timing", "size": float(size)}}
+def slow_star(alpha: float, beta: float, slower: float) -> Part:
+    """Such links of all ranks, which messages share."""
+    return {**_link(alpha, beta, slower), "sharing": "fair"}
 
 
-def reduce_scatter(
-    p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
-) -> Measured:
-    """coll-ring-reducescatter."""
-    return exactly(_alone(ring.reduce_scatter(p), n, alpha, beta, gamma))
-
-
-def binomial_broadcast(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-binomial-bcast."""
-    return exactly(_alone(_broadcast_tree(p), n, alpha, beta))
-
-
-def scatter_all_gather(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-vandegeijn-bcast."""
-    rounds = "(for any p, the simulation has ceil(log2 p) + p - 1)"
-    for_powers_of_two(p, f"log2 p + p - 1 rounds {rounds}")
-    return exactly(_alone(_scatter_and_gather(p), n, alpha, beta))
-
-
-def chain(p: Count, n: Positive, m: Count, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-chain-bcast."""
-    only_if(p > 1, "one rank alone has nobody to send to")
-    of_minutes(p * m)
-    return exactly(_alone(_chain_of(p, m), n, alpha, beta))
-
-
-def best_chain(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-chain-bcast-opt: the least of what m segments take, m real.
-
-    m is whole in a simulation. Three of them around the smallest simulated time give it: with m
-    segments it is c + d m + e / m, whatever c, d and e.
-    """
-    only_if(p > 2, "with p = 2 every further segment costs alpha: one is best, and no m* minimises")
-    why = "without alpha every further segment gains: there is no m* that minimises"
-    only_if(alpha > 0, why)
-    only_if(beta > 0, _NO_SIZE)
-    of_minutes(8 * p * math.sqrt((p - 2) * n * beta / alpha))
-    times: dict[int, float] = {}
-
-    def of(segments: int) -> float:
-        if segments not in times:
-            times[segments] = _alone(_chain_of(p, segments), n, alpha, beta)
-        return times[segments]
-
-    best = 2
-    while of(2 * best) < of(best):
-        best *= 2
-    low, high = max(1, best // 2), 2 * best
-    return exactly(_least((low, of(low)), (best, of(best)), (high, of(high))))
-
-
-def _least(*points: tuple[int, float]) -> float:
-    """The least value of c + d m + e / m through three points."""
-    import numpy as np
-
-    rows = np.array([[1.0, m, 1 / m] for m, _ in points])
-    c, d, e = np.linalg.solve(rows, np.array([time for _, time in points])).tolist()
-    return float(c + 2 * math.sqrt(d * e))
-
-
-def all_to_all(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-alltoall."""
-    return exactly(_alone(pairwise(p), n, alpha, beta))
-
-
-def crossover(p: Count, alpha: NotNegative, beta: NotNegative) -> Measured:
-    """coll-crossover: where the simulated times of the two meet; both are lines in the size."""
-    for_powers_of_two(p, "log2 p alpha / (beta (log2 p - 2(p-1)/p))")
-    why = "with p = 2 both send n bytes, and the doubling has one latency less at any n"
-    only_if(p > 2, why)
-    only_if(alpha > 0, "without alpha they meet at 0 bytes")
-    only_if(beta > 0, _NO_SIZE)
-    small, large = alpha / beta, 1024 * alpha / beta
-
-    def gap(size: float) -> float:
-        doubled = _alone(doubling.recursive_doubling(p), size, alpha, beta)
-        return doubled - _alone(doubling.halving_doubling(p), size, alpha, beta)
-
-    below, above = gap(small), gap(large)
-    return exactly(small - below * (large - small) / (above - below))
-
-
-def two_levels(
-    k: Count,
-    g: Count,
-    n: Positive,
-    alpha1: NotNegative,
-    beta1: NotNegative,
-    alpha2: NotNegative,
-    beta2: NotNegative,
-) -> Measured:
-    """coll-hier-allreduce: every rank of a node has a network card of its own."""
-    return _in_nodes("hierarchical", g, k, g, n, alpha1, beta1, alpha2, beta2)
-
-
-def leaders(
-    k: Count,
-    g: Count,
-    n: Positive,
-    alpha1: NotNegative,
-    beta1: NotNegative,
-    alpha2: NotNegative,
-    beta2: NotNegative,
-) -> Measured:
-    """coll-hier-leader-allreduce: one network card per node, which its leader uses."""
-    if g & (g - 1) == 0:
-
-        def by_leaders(ranks: int, size: float) -> Schedule:
-            return leader_all_reduce(ranks, g)
-
-        varsim.register(by_leaders)
-        return _in_nodes("by_leaders", 1, k, g, n, alpha1, beta1, alpha2, beta2)
-    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
-    described = _nodes(1, g, beta1, beta2, slower)
-    headers = alpha1 / (beta1 or _NOTHING), alpha2 / (beta2 or _NOTHING)
-    schedule = leader_all_reduce(k * g, g)
-
-    def header(source: int, target: int) -> float:
-        return headers[source // g != target // g]
-
-    return exactly(_carried_out(schedule, n, described, header, slower))
-
-
-def _in_nodes(
-    kind: str,
-    cards: int,
-    k: int,
-    g: int,
-    n: float,
-    alpha1: float,
-    beta1: float,
-    alpha2: float,
-    beta2: float,
-) -> Measured:
-    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+def _all_reduced(
+    strategy: Part, p: int, n: float, network: Part, slower: float, **cluster: object
+) -> float:
+    """Seconds that `on_write` spends on the all-reduce of a step."""
     described = scenario(
-        {"kind": "on_write", "collective": kind}
-        | ({"ranks_per_group": g} if kind == "hierarchical" else {}),
-        k * g,
-        laws.constant(1.0),
-        {"global_steps": 1},
-        network=_nodes(cards, g, beta1, beta2, slower, alpha1, alpha2),
-        workload=sent(n),
-    )
-    return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
-
-
-def _nodes(
-    cards: int,
-    g: int,
-    beta1: float,
-    beta2: float,
-    slower: float,
-    alpha1: float = 0.0,
-    alpha2: float = 0.0,
-) -> Part:
-    inside = {"bandwidth": 1 / (beta1 or _NOTHING) / slower, "latency": alpha1 * slower}
-    kind = {"kind": "nodes", "workers_per_node": g, "nics": cards, "inside": inside}
-    return {**kind, **slow_star(alpha2, beta2, slower)}
-
-
-def weak_scaling(
-    tc: Positive, p: Count, n: Positive, alpha: NotNegative, beta: NotNegative
-) -> Measured:
-    """weak-scaling-eff: computing as a share of all time, of three steps in slow motion."""
-    slower = slow_motion(3 * (tc + _at_most(p, n, alpha, beta)))
-    described = scenario(
-        {"kind": "on_write"},
+        {"kind": "on_write", **strategy},
         p,
-        laws.constant(tc * slower),
-        {"global_steps": 3},
-        network=slow_star(alpha, beta, slower),
+        laws.constant(_COMPUTING),
+        1,
+        network=network,
         workload=sent(n),
+        **cluster,
     )
-    trace = ran(described, record=True)
-    computing = trace.spans[trace.spans[:, 1] == Phase.COMPUTE]
-    return exactly(float((computing[:, 3] - computing[:, 2]).sum()) / (p * trace.end))
-
-
-def volume(
-    kind: Literal["ring", "ps", "ring-local"], p: Count, n: Positive, H: Count = 1
-) -> Measured:
-    """vol-bytes: what the links of workers carried up, per step and worker."""
-    strategies: dict[str, Part] = {
-        "ring": {"kind": "on_write"},
-        "ps": {"kind": "sync_replicas", "replicas_to_aggregate": p, "initial_tokens": 0},
-        "ring-local": {"kind": "on_read", "read_every": H, "write_back": True},
-    }
-
-    def carried(steps: int) -> float:
-        described = scenario(
-            strategies[kind],
-            p,
-            laws.constant(1.0),
-            {"global_steps": steps},
-            network={"bandwidth": 1e9, "latency": 0.0, "sharing": "fair"},
-            workload=sent(n),
-        )
-        trace = ran(described)
-        return math.fsum(link_bytes(trace, f"worker {rank} up") for rank in range(p)) / p
-
-    # A message that arrives at the instant at which a run ends does not count: one in both.
-    return exactly((carried(4 * H + 1) - carried(2 * H + 1)) / (2 * H))
+    computing = round(_COMPUTING * NANOSECONDS)
+    return (int(ran(described).steps[0]) - computing) / NANOSECONDS / slower
 
 
 def _alone(schedule: Schedule, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
@@ -437,17 +179,218 @@ def _carried_out(
     rate: float | None = None,
 ) -> float:
     """Seconds until all are done, each message with so many bytes besides; `rate` of adding."""
-    made = scenario(
-        {"kind": "on_write"},
-        schedule.ranks,
-        laws.constant(1.0),
-        {"global_steps": 1},
-        network={**network, "sharing": "first_come"},
-    )
+    first_come = {**network, "sharing": "first_come"}
+    made = scenario({"kind": "on_write"}, schedule.ranks, laws.constant(1.0), 1, network=first_come)
     job = Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
     paths = own_links(job)
 
     def holding(source: int, target: int) -> Path:
         return paths(source, target)._replace(header=header(source, target))
 
-    return max(ends_alone(job.clock, Plan(schedule, n, holding, rate))) / NANOSECONDS / slower
+    plan = Plan(schedule, n, holding, rate)
+    if not plan.idle:
+        walk = Walk(job.clock, plan)
+        for rank in range(schedule.ranks):
+            walk.enter(rank)
+        job.clock.run_until_stopped()
+    return job.clock.time / NANOSECONDS / slower
+
+
+# Families: all-reduces are those of `on_write`; `formula`: one that is for powers of two.
+
+
+def _all_reduce(kind: str, formula: str = "") -> Callable[[int, float, float, float, float], float]:
+    def measure(
+        p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
+    ) -> float:
+        if formula:
+            for_powers_of_two(p, formula)
+        if kind == "binomial_tree" and p & (p - 1):
+            only_if(not gamma, _EARLIER)
+            return _alone(trees.binomial_tree(p), n, alpha, beta)
+        slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
+        reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
+        star = slow_star(alpha, beta, slower)
+        return _all_reduced({"collective": kind}, p, n, star, slower, **reduction)
+
+    return measure
+
+
+_EARLIER: Final = (
+    "the formula counts whole rounds; with gamma, and p not a power of two, a rank is sent the "
+    "next gradient while it adds up the last, so that all are done earlier"
+)
+_DOUBLING: Final = "log2 p (alpha + n beta + n gamma)"
+_HALVING: Final = "2 log2 p alpha + 2 (p-1)/p n beta"
+family("coll-ring-allreduce")(_all_reduce("ring"))
+family("coll-recdoubling-allreduce")(_all_reduce("recursive_doubling", _DOUBLING))
+family("coll-rabenseifner-allreduce")(_all_reduce("halving_doubling", _HALVING))
+family("coll-tree-allreduce")(_all_reduce("binomial_tree"))
+
+
+@family("coll-ring-reducescatter")
+def _reduce_scatter(
+    p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
+) -> Answer:
+    return _alone(ring.reduce_scatter(p), n, alpha, beta, gamma)
+
+
+@family("coll-binomial-bcast")
+def _binomial_broadcast(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Answer:
+    return _alone(_broadcast_tree(p), n, alpha, beta)
+
+
+@family("coll-vandegeijn-bcast")
+def _scatter_all_gather(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Answer:
+    rounds = "(for any p, the simulation has ceil(log2 p) + p - 1)"
+    for_powers_of_two(p, f"log2 p + p - 1 rounds {rounds}")
+    return _alone(_scatter_and_gather(p), n, alpha, beta)
+
+
+@family("coll-alltoall")
+def _all_to_all(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Answer:
+    return _alone(_pairwise(p), n, alpha, beta)
+
+
+@family("coll-chain-bcast")
+def _chain(p: Count, n: Positive, m: Count, alpha: NotNegative, beta: NotNegative) -> Answer:
+    only_if(p > 1, "one rank alone has nobody to send to")
+    of_minutes(p * m)
+    return _alone(_chain_of(p, m), n, alpha, beta)
+
+
+@family("coll-chain-bcast-opt")
+def _best_chain(p: Count, n: Positive, alpha: NotNegative, beta: NotNegative) -> Answer:
+    """The least of what m segments take, m real.
+
+    m is whole in a simulation. Three of them around the smallest simulated time give it: with m
+    segments it is c + d m + e / m, whatever c, d and e.
+    """
+    import numpy as np
+
+    only_if(p > 2, "with p = 2 every further segment costs alpha: one is best, and no m* minimises")
+    why = "without alpha every further segment gains: there is no m* that minimises"
+    only_if(alpha > 0, why)
+    only_if(beta > 0, _NO_SIZE)
+    of_minutes(8 * p * math.sqrt((p - 2) * n * beta / alpha))
+
+    @cache
+    def of(segments: int) -> float:
+        return _alone(_chain_of(p, segments), n, alpha, beta)
+
+    best = 2
+    while of(2 * best) < of(best):
+        best *= 2
+    around = (max(1, best // 2), best, 2 * best)
+    rows = np.array([[1.0, m, 1 / m] for m in around])
+    c, d, e = np.linalg.solve(rows, np.array([of(m) for m in around])).tolist()
+    return float(c + 2 * math.sqrt(d * e))
+
+
+@family("coll-crossover")
+def _crossover(p: Count, alpha: NotNegative, beta: NotNegative) -> Answer:
+    """Where the simulated times of the two meet; both are lines in the size."""
+    for_powers_of_two(p, "log2 p alpha / (beta (log2 p - 2(p-1)/p))")
+    why = "with p = 2 both send n bytes, and the doubling has one latency less at any n"
+    only_if(p > 2, why)
+    only_if(alpha > 0, "without alpha they meet at 0 bytes")
+    only_if(beta > 0, _NO_SIZE)
+    small, large = alpha / beta, 1024 * alpha / beta
+
+    def gap(size: float) -> float:
+        doubled = _alone(doubling.recursive_doubling(p), size, alpha, beta)
+        return doubled - _alone(doubling.halving_doubling(p), size, alpha, beta)
+
+    below, above = gap(small), gap(large)
+    return small - below * (large - small) / (above - below)
+
+
+# Nodes of g ranks each: links inside (1) and network cards (2).
+
+
+def _nodes(cards: int, g: int, inside: Part, outside: Part) -> Part:
+    kind = {"kind": "nodes", "workers_per_node": g, "nics": cards, "inside": inside}
+    return {**kind, **outside, "sharing": "fair"}
+
+
+@family("coll-hier-allreduce")
+def _two_levels(
+    k: Count,
+    g: Count,
+    n: Positive,
+    alpha1: NotNegative,
+    beta1: NotNegative,
+    alpha2: NotNegative,
+    beta2: NotNegative,
+) -> Answer:
+    """Every rank of a node has a network card of its own."""
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+    nodes = _nodes(g, g, _link(alpha1, beta1, slower), _link(alpha2, beta2, slower))
+    return _all_reduced(
+        {"collective": "hierarchical", "ranks_per_group": g}, k * g, n, nodes, slower
+    )
+
+
+@family("coll-hier-leader-allreduce")
+def _leaders(
+    k: Count,
+    g: Count,
+    n: Positive,
+    alpha1: NotNegative,
+    beta1: NotNegative,
+    alpha2: NotNegative,
+    beta2: NotNegative,
+) -> Answer:
+    """One network card per node, which its leader uses."""
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+    if g & (g - 1) == 0:
+
+        def by_leaders(ranks: int, size: float) -> Schedule:
+            return _leader_all_reduce(ranks, g)
+
+        varsim.register(by_leaders)
+        nodes = _nodes(1, g, _link(alpha1, beta1, slower), _link(alpha2, beta2, slower))
+        return _all_reduced({"collective": "by_leaders"}, k * g, n, nodes, slower)
+    nodes = _nodes(1, g, _link(0.0, beta1, slower), _link(0.0, beta2, slower))
+    headers = alpha1 / (beta1 or _NOTHING), alpha2 / (beta2 or _NOTHING)
+
+    def header(source: int, target: int) -> float:
+        return headers[source // g != target // g]
+
+    return _carried_out(_leader_all_reduce(k * g, g), n, nodes, header, slower)
+
+
+@family("weak-scaling-eff")
+def _weak_scaling(
+    tc: Positive, p: Count, n: Positive, alpha: NotNegative, beta: NotNegative
+) -> Answer:
+    """Computing as a share of all time, of three steps in slow motion."""
+    slower = slow_motion(3 * (tc + _at_most(p, n, alpha, beta)))
+    star = slow_star(alpha, beta, slower)
+    law = laws.constant(tc * slower)
+    described = scenario({"kind": "on_write"}, p, law, 3, network=star, workload=sent(n))
+    trace = ran(described, record=True)
+    computing = trace.spans[trace.spans[:, 1] == Phase.COMPUTE]
+    return float((computing[:, 3] - computing[:, 2]).sum()) / (p * trace.end)
+
+
+@family("vol-bytes")
+def _volume(
+    kind: Literal["ring", "ps", "ring-local"], p: Count, n: Positive, H: Count = 1
+) -> Answer:
+    """What the links of workers carried up, per step and worker."""
+    strategies: dict[str, Part] = {
+        "ring": {"kind": "on_write"},
+        "ps": {"kind": "sync_replicas", "replicas_to_aggregate": p, "initial_tokens": 0},
+        "ring-local": {"kind": "on_read", "read_every": H, "write_back": True},
+    }
+    network = {"bandwidth": 1e9, "latency": 0.0, "sharing": "fair"}
+    up = {f"worker {rank} up" for rank in range(p)}
+
+    def carried(steps: int) -> float:
+        law, size = laws.constant(1.0), sent(n)
+        trace = ran(scenario(strategies[kind], p, law, steps, network=network, workload=size))
+        return math.fsum(link.moved for link in trace.links if link.name in up) / p
+
+    # A message that arrives at the instant at which a run ends does not count: one in both.
+    return (carried(4 * H + 1) - carried(2 * H + 1)) / (2 * H)

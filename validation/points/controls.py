@@ -18,10 +18,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from validation.points.estimate import Estimate, mean
-from validation.points.scenario import NANOSECONDS, column, ran, step_seconds
+from validation.points.scenario import NANOSECONDS, Floats, column, ran, step_seconds
 from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.worker import windows
 from varsim.core.distribution import (
@@ -51,7 +50,7 @@ def factors(described: Scenario) -> list[float]:
     return [windows(cluster.slow_workers, rank)[0][1] for rank in range(cluster.workers)]
 
 
-def draws(described: Scenario, trace: Trace) -> NDArray[np.float64]:
+def draws(described: Scenario, trace: Trace) -> Floats:
     """Computing times (steps, workers) in seconds of a run in which all begin every step anew.
 
     Also those that were given up, of which the trace does not tell how long they would have been:
@@ -116,8 +115,6 @@ def _normal(value: float) -> float:
     return math.erfc(-value / math.sqrt(2)) / 2
 
 
-Floats = NDArray[np.float64]
-
 _TIMES: Final = 8  # fixed times with which draws are compared
 # What all the draws that decide make of 1 together: e^-weight. Fewer than 1 / e never, as with 0
 # it would be the chance that the step is over, which is what the closed forms are made of. And no
@@ -131,11 +128,13 @@ _MOST_OFF: Final = 2.0
 class Steps(NamedTuple):
     """Of the steps of a replication a number each (steps,), and controls (steps, kinds).
 
-    Controls are less their expectations, which must be known.
+    Controls are less their expectations, which must be known. `whole`: what the numbers are a share
+    of, where they are (steps,).
     """
 
     values: Floats
     controls: Floats
+    whole: Floats | None = None
 
 
 class Lateness:
@@ -189,16 +188,14 @@ def refined(replications: Sequence[Steps]) -> Estimate:
     return mean([value - off for value, off in zip(left, taken_off, strict=True)])
 
 
-def refined_ratio(above: Sequence[Steps], below: Sequence[Floats]) -> Estimate:
-    """The ratio of the means of two numbers of steps; by the delta method, as `over`."""
-    bottom = math.fsum(float(one.mean()) for one in below) / len(below)
-    ratio = math.fsum(float(one.values.mean()) for one in above) / len(above) / bottom
-    rest = refined(
-        [
-            Steps(one.values - ratio * other, one.controls)
-            for one, other in zip(above, below, strict=True)
-        ]
-    )
+def refined_ratio(replications: Sequence[Steps]) -> Estimate:
+    """The ratio of the means of values and of what they are a share of; by the delta method."""
+    wholes = [one.whole for one in replications if one.whole is not None]
+    bottom = math.fsum(float(one.mean()) for one in wholes) / len(wholes)
+    means = (float(one.values.mean()) for one in replications)
+    ratio = math.fsum(means) / len(replications) / bottom
+    left = zip(replications, wholes, strict=True)
+    rest = refined([Steps(one.values - ratio * whole, one.controls) for one, whole in left])
     assert rest.half_width is not None
     return Estimate(ratio + rest.value / bottom, rest.half_width / abs(bottom))
 

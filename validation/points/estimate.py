@@ -36,13 +36,26 @@ class Estimate(NamedTuple):
 
 # What was measured of one point, by name; "" is the point's own quantity.
 Measured: TypeAlias = dict[str, Estimate]
+# What a measure tells: a number in which nothing is random, an estimate, or several.
+Answer: TypeAlias = float | Estimate | Measured
+# Called with the parameters of a point, by name.
+Measure: TypeAlias = Callable[..., Answer]
+
+# The families of closed forms that are simulated, by name: how each is measured.
+FAMILIES: Final[dict[str, Measure]] = {}
 
 Row = TypeVar("Row")  # what is kept of a replication
+M = TypeVar("M", bound=Measure)
 
 
-def exactly(value: float) -> Measured:
-    """One number in which nothing is random."""
-    return {"": Estimate(value)}
+def family(name: str) -> Callable[[M], M]:
+    """The family of which a function is the measure; its signature says the parameters."""
+
+    def entered(measure: M) -> M:
+        FAMILIES[name] = measure
+        return measure
+
+    return entered
 
 
 def student_t(degrees: int) -> float:
@@ -94,15 +107,6 @@ def times(factor: float, estimate: Estimate) -> Estimate:
     return Estimate(factor * estimate.value, half_width)
 
 
-def over(above: Sequence[float], below: Sequence[float]) -> Estimate:
-    """The ratio of two means of paired numbers, by the delta method."""
-    numerator, denominator = math.fsum(above), math.fsum(below)
-    ratio, count = numerator / denominator, len(above)
-    rest = mean([a - ratio * b for a, b in zip(above, below, strict=True)])
-    assert rest.half_width is not None
-    return Estimate(ratio, rest.half_width * count / abs(denominator))
-
-
 def until_sure(
     replication: Callable[[int], Row],
     reduce: Callable[[Sequence[Row]], Measured],
@@ -130,6 +134,11 @@ def until_sure(
         elif wanted > 1.5 * most:
             return found
         rows += map(replication, range(len(rows), min(wanted, most)))
+
+
+def average(replication: Callable[[int], float]) -> Estimate:
+    """The mean of one number of replications."""
+    return until_sure(lambda number: [replication(number)], columns(""))[""]
 
 
 def columns(*names: str) -> Callable[[Sequence[Sequence[float]]], Measured]:

@@ -1,41 +1,81 @@
 """Points of closed forms as lines of a validation: each simulated, and judged."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from validation.finding import Finding, NotRunError, Verdict, matches
-from validation.points.estimate import WIDEST, Estimate, Measured
-from validation.points.families import FAMILIES, OUT_OF_SCOPE, UNKNOWN
+from validation.finding import ENOUGH, Finding, NotRunError, Section, Verdict
+from validation.points.estimate import FAMILIES, WIDEST, Estimate, Measured
 from validation.points.parameters import long_enough
 from validation.points.point import Point
 from validation.points.scenario import SEED, seed_of
 from varsim.cluster.workers.job import DeadlockError, TooLongError
 
 ALL: Final = "all families"
-ENOUGH: Final = 0.98
 _NORMAL: Final = 2.5758293  # standard errors of a 99 % interval
 _EXACT: Final = 1e-9
 _QUADRATURE: Final = 1e-6
+_LONGEST: Final = 300  # letters of a reason
+_NO_RUN: Final = (
+    *(ValueError, LookupError, MemoryError, RuntimeError, DeadlockError, TooLongError),
+)
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "closed_forms",
+    "Closed forms",
     "Formulas of queueing theory, order statistics, collectives, overlap and linear recursions, "
     "with test points. Each describes a system; that system is put together as a scenario, "
-    "simulated by the code that varsim run uses, and measured. No formula is evaluated."
-)
-# What is held against each line, before anything is run.
-BOUND: Final = (
+    "simulated by the code that varsim run uses, and measured. No formula is evaluated.",
     "Where nothing is random, within 1e-9 of the number (1e-6 where the reference itself comes "
     "from quadrature or iteration). Where there is chance, the expected value lies inside the 99 % "
     "interval of the simulated one, which reaches to 0.5 % of it at most: of many such points one "
-    "in a hundred misses by chance, and 98 % must not."
+    "in a hundred misses by chance, and 98 % must not.",
 )
-_INSIDE: Final = "inside its 99 % interval, half-width at most 0.5 %"
-_INSIDE_SCALE: Final = "inside its 99 % interval, half-width at most 0.5 % of {scale:g}"
 # Of further numbers of a point, for which the amount of work was not chosen.
 _ALSO: Final = "inside its 99 % interval"
+_INSIDE: Final = f"{_ALSO}, half-width at most 0.5 %"
+_UNITS: Final[Mapping[str, str]] = {"mean_response": "s", "variance": "updates^2"}
+
+# Families that are known, and of which no point is run, as they are out of scope: why.
+_OPEN: Final = (
+    "an open queue, fed by a Poisson stream: the workers of varsim are a closed system, in which "
+    "who waits sends nothing meanwhile; the closed queues are the families ps-"
+)
+_CHECKPOINT: Final = (
+    "an approximation for checkpoints that cost little: `every: optimal` takes the interval that "
+    "is exact (ckpt-optimum)"
+)
+OUT_OF_SCOPE: Final = {
+    "ssp-regret-bound": (
+        "a bound, which no run attains: nothing to compare a simulated number with"
+    ),
+    "ps-insensitive": (
+        "one shared link is all that is queued for there; a worker of varsim also reads, over the "
+        "link's other way, which is a second queue in series (that network of two is compared with "
+        "mean value analysis in the tests)"
+    ),
+    "ps-sharded-random": (
+        "each request goes to one shard at random there; a gradient of varsim has a part on every "
+        "shard that holds a variable, always the same ones"
+    ),
+    "open-mg1-wait": _OPEN,
+    "open-mmc-wait": _OPEN,
+    "nccl-busbw": (
+        "a unit of measurement: bytes over a measured time, times a factor; nothing to simulate"
+    ),
+    "nccl-latency": (
+        "constants of NCCL's tuner added up; varsim takes latencies as given, or from measurements"
+    ),
+    "critical-batch": (
+        "an assumption on how many steps a batch size needs; varsim trains real values instead"
+    ),
+    "ckpt-young": _CHECKPOINT,
+    "ckpt-daly": _CHECKPOINT,
+}
+_UNKNOWN: Final = "a family that is not known"
 
 
 class Ran(NamedTuple):
@@ -46,40 +86,20 @@ class Ran(NamedTuple):
     why: str = ""
 
 
-def _impossible(problem: str) -> Ran:
-    return Ran({}, Verdict.NOT_RUN, f"cannot be simulated: {problem}"[:_LONGEST])
-
-
 def findings(points: Sequence[Point]) -> list[Finding]:
     """The lines of all points, simulated one after the other.
 
     A point whose parameters make no scenario is not run, and says why.
     """
-    known = to_run(points)
-    return told(points, known, list(map(run_point, known)))
+    return told(points, [run_point(point) for point in points if point.family in FAMILIES])
 
 
-def chosen(points: Sequence[Point], only: str | None) -> list[Point]:
-    """Those whose family or id fits a pattern."""
-    return [point for point in points if matches(only, point.family, point.id)]
-
-
-def to_run(points: Sequence[Point]) -> list[Point]:
-    """Those of families that are simulated."""
-    return [point for point in points if point.family in FAMILIES]
-
-
-def said_now_and_then(said: Callable[[str], None], done: int, total: int) -> None:
-    """After every twenty points, and after the last."""
-    if done % 20 == 0 or done == total:
-        said(f"closed forms: {done} of {total} points simulated")
-
-
-def told(wanted: Sequence[Point], known: Sequence[Point], ran: Sequence[Ran]) -> list[Finding]:
-    """The lines of all points that were wanted, given what came of those that were run."""
-    found = {point.id: one for point, one in zip(known, ran, strict=True)}
-    lines = [line for point in wanted for line in _lines(point, found.get(point.id))]
-    return [*lines, *in_sum(lines)]
+def told(points: Sequence[Point], ran: Sequence[Ran]) -> list[Finding]:
+    """The lines of all points, given what came of those of families that are simulated."""
+    known = [point.id for point in points if point.family in FAMILIES]
+    found = dict(zip(known, ran, strict=True))
+    lines = [line for point in points for line in _lines(point, found.get(point.id))]
+    return [*lines, *_in_sum(lines)]
 
 
 def run_point(point: Point) -> Ran:
@@ -87,7 +107,7 @@ def run_point(point: Point) -> Ran:
     SEED.set(seed_of(point.id))
     try:
         long_enough(point.parameters)
-        measured = FAMILIES[point.family](**point.parameters)
+        answer = FAMILIES[point.family](**point.parameters)
     except NotRunError as error:
         return Ran({}, error.verdict, error.why)
     except ValidationError as error:
@@ -98,99 +118,73 @@ def run_point(point: Point) -> Ran:
         return _impossible(f"its numbers are too large or too small ({error})")
     except _NO_RUN as error:
         return _impossible(" ".join(str(error).split()) or type(error).__name__)
-    return Ran({name: _settled(estimate) for name, estimate in measured.items()})
+    measured = answer if isinstance(answer, dict) else {"": answer}
+    return Ran({name: _settled(one) for name, one in measured.items()})
 
 
-_NO_RUN: Final = (
-    ValueError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    DeadlockError,
-    TooLongError,
-)
-_LONGEST: Final = 300  # letters of a reason
+def _impossible(problem: str) -> Ran:
+    return Ran({}, Verdict.NOT_RUN, f"cannot be simulated: {problem}"[:_LONGEST])
 
 
-def _settled(estimate: Estimate) -> Estimate:
+def _settled(found: float | Estimate) -> Estimate:
     """A number that came out the same every time is one in which nothing is random."""
-    if estimate.half_width is None or estimate.half_width > _EXACT * abs(estimate.value):
-        return estimate
-    return estimate._replace(half_width=None)
+    if not isinstance(found, Estimate):
+        return Estimate(found)
+    if found.half_width is None or found.half_width > _EXACT * abs(found.value):
+        return found
+    return found._replace(half_width=None)
 
 
 def _lines(point: Point, ran: Ran | None) -> Iterator[Finding]:
     """The findings of one point, one for each of its numbers."""
     if ran is None:
-        ran = Ran({}, Verdict.NOT_RUN, UNKNOWN)
+        ran = Ran({}, Verdict.NOT_RUN, _UNKNOWN)
         if why := OUT_OF_SCOPE.get(point.family):
             ran = Ran({}, Verdict.OUT_OF_SCOPE, why)
-    for name, expected in point.expected.items():
-        yield _finding(point, name, expected, ran.measured.get(name), ran, _INSIDE)
-    if ran.measured:
-        for name, expected in point.also.items():
-            yield _finding(point, name, expected, ran.measured.get(name), ran, _ALSO)
+    also = point.also if ran.measured else {}
+    for inside, numbers in ((_INSIDE, point.expected), (_ALSO, also)):
+        for name, expected in numbers.items():
+            line = Finding(
+                point.family,
+                f"{point.id} {name}".rstrip(),
+                name or point.quantity,
+                _unit_of(point, name) if name else point.unit,
+                expected,
+                verdict=ran.verdict,
+                source=point.source,
+                why=ran.why,
+            )
+            if name in ran.measured:
+                line = _judged(line, point, ran.measured[name], inside)
+            elif ran.measured:
+                known = ", ".join(filter(None, ran.measured))
+                why = f"not what is measured of this family: {known or 'one number'}"
+                line = replace(line, verdict=Verdict.NOT_RUN, why=why)
+            yield line
 
 
-def _finding(
-    point: Point, name: str, expected: float, got: Estimate | None, ran: Ran, inside: str
-) -> Finding:
-    quantity, unit = point.quantity, point.unit
-    if name:
-        quantity, unit = name, _unit_of(point, name)
-    if got is None and ran.measured:
-        known = ", ".join(filter(None, ran.measured))
-        verdict, bound = Verdict.NOT_RUN, ""
-        why = f"not what is measured of this family: {known or 'one number'}"
-    elif got is None:
-        verdict, bound, why = ran.verdict, "", ran.why
-    else:
-        bound = _bound(point, got, inside)
-        verdict, why = _verdict(point, expected, got, inside)
-    return Finding(
-        point.family,
-        f"{point.id} {name}".rstrip(),
-        quantity,
-        unit,
-        expected,
-        None if got is None else got.value,
-        half_width=None if got is None else got.half_width,
-        bound=bound,
-        verdict=verdict,
-        source=point.source,
-        why=why,
-    )
-
-
-def _bound(point: Point, got: Estimate, inside: str) -> str:
-    if got.bound:
-        return got.bound
+def _judged(line: Finding, point: Point, got: Estimate, inside: str) -> Finding:
+    """A line with what was measured, its bound, and what there is to say if it misses."""
+    line = replace(line, got=got.value, half_width=got.half_width)
+    off = abs(got.value - line.expected)
     if got.half_width is None:
-        return f"within {_tolerance(point):g} of it"
+        most = _EXACT if point.kind in ("det", "sim") else _QUADRATURE
+        bound = got.bound or f"within {most:g} of it"
+        return line.held(off <= most * abs(line.expected), bound, "nothing is random here")
+    bound = inside
     if inside == _INSIDE and got.scale is not None:
-        return _INSIDE_SCALE.format(scale=got.scale)
-    return inside
-
-
-def _verdict(point: Point, expected: float, got: Estimate, inside: str) -> tuple[Verdict, str]:
-    """Whether a number passes, and what there is to say if not."""
-    off = abs(got.value - expected)
-    if got.half_width is None:
-        passed = off <= _tolerance(point) * abs(expected)
-        return (Verdict.PASS, "") if passed else (Verdict.MISS, "nothing is random here")
+        bound = f"{_INSIDE} of {got.scale:g}"
+    line = replace(line, may_miss=not got.bound and bool(got.half_width))
     if off > got.half_width:
         errors = off / got.half_width * _NORMAL
-        return Verdict.MISS, f"{errors:.2f} standard errors off; one point in 100 is off by 2.58"
-    if inside == _INSIDE and got.share > WIDEST:
-        return Verdict.MISS, (
+        why = f"{errors:.2f} standard errors off; one point in 100 is off by 2.58"
+    else:
+        why = (
             f"the expected value is inside the interval, but that reaches to {100 * got.share:.2f} "
             "% of it: so rare an event would need more minutes of simulation than a point gets"
         )
-    return Verdict.PASS, ""
-
-
-def _tolerance(point: Point) -> float:
-    return _EXACT if point.kind in ("det", "sim") else _QUADRATURE
+    wide = inside == _INSIDE and got.share > WIDEST
+    return line.held(off <= got.half_width and not wide, got.bound or bound, why)
 
 
 def _unit_of(point: Point, name: str) -> str:
@@ -202,55 +196,26 @@ def _unit_of(point: Point, name: str) -> str:
     return _UNITS.get(name, "1")
 
 
-_UNITS: Final[Mapping[str, str]] = {"mean_response": "s", "variance": "updates^2"}
-
-
-def is_random(one: Finding) -> bool:
-    """Whether a line may miss by chance, once in a hundred times."""
-    return one.group != ALL and bool(one.half_width) and one.bound.startswith(_ALSO)
-
-
-def in_sum(lines: Sequence[Finding]) -> list[Finding]:
+def _in_sum(lines: Sequence[Finding]) -> list[Finding]:
     """Of all random lines: the share inside their intervals, and the family that leans most."""
-    random = [one for one in lines if is_random(one)]
+    random = [one for one in lines if one.may_miss]
     if not random:
         return []
-    # Further numbers of a point come from the same runs: they would count twice.
-    leaning = signs([one for one in random if one.bound != _ALSO])
-    if not leaning:
-        return [_enough(random)]
-    family = max(leaning, key=lambda name: abs(leaning[name][1]))
-    most = _largest_z(len(leaning))
-    return [
-        _enough(random),
-        _sum(
-            f"{len(leaning)} families of random lines",
-            f"largest mean error in standard errors ({family})",
-            0.0,
-            leaning[family][1],
-            f"at most {most:.2f} either way: by chance more in 1 of 100 reports",
-            abs(leaning[family][1]) <= most,
-        ),
-    ]
-
-
-def _enough(random: Sequence[Finding]) -> Finding:
     inside = sum(one.verdict is Verdict.PASS for one in random) / len(random)
-    return _sum(
-        f"{len(random)} random lines",
-        "share that passes",
-        1.0,
-        inside,
-        f"at least {ENOUGH:.0%}",
-        inside >= ENOUGH,
-    )
-
-
-def _sum(
-    name: str, quantity: str, expected: float, got: float, bound: str, passed: bool
-) -> Finding:
-    verdict = Verdict.PASS if passed else Verdict.MISS
-    return Finding(ALL, name, quantity, "", expected, got, bound=bound, verdict=verdict)
+    name, what = f"{len(random)} random lines", "share that passes"
+    found = [
+        Finding(ALL, name, what, "", 1.0, inside).held(inside >= ENOUGH, f"at least {ENOUGH:.0%}")
+    ]
+    # Further numbers of a point come from the same runs: they would count twice.
+    leaning = _leaning([one for one in random if one.bound != _ALSO])
+    if leaning:
+        family = max(leaning, key=lambda name: abs(leaning[name]))
+        name, most = f"{len(leaning)} families of random lines", _largest_z(len(leaning))
+        what = f"largest mean error in standard errors ({family})"
+        bound = f"at most {most:.2f} either way: by chance more in 1 of 100 reports"
+        line = Finding(ALL, name, what, "", 0.0, leaning[family])
+        found.append(line.held(abs(leaning[family]) <= most, bound))
+    return found
 
 
 def _largest_z(families: int) -> float:
@@ -260,19 +225,16 @@ def _largest_z(families: int) -> float:
     return float(-ndtri((1 - 0.99 ** (1 / families)) / 2))
 
 
-def signs(random: Sequence[Finding]) -> dict[str, tuple[int, float]]:
-    """Per family the number of its random lines, and the z of their mean error.
+def _leaning(random: Sequence[Finding]) -> dict[str, float]:
+    """Per family the z of the mean error of its random lines.
 
     The error of each in standard errors; their sum over the root of their number is standard normal
     where nothing is systematic.
     """
-    sums: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     for one in random:
         assert one.got is not None
         assert one.half_width
         error = (one.got - one.expected) / (one.half_width / _NORMAL)
-        sums.setdefault(one.group, []).append(error)
-    return {
-        family: (len(errors), math.fsum(errors) / math.sqrt(len(errors)))
-        for family, errors in sums.items()
-    }
+        errors.setdefault(one.group, []).append(error)
+    return {name: math.fsum(own) / math.sqrt(len(own)) for name, own in errors.items()}

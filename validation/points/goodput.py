@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from validation.points import laws
 from validation.points.estimate import (
+    Answer,
     Estimate,
     Measured,
     columns,
-    exactly,
+    family,
     inverse,
     times,
     until_sure,
@@ -36,141 +38,6 @@ _HALF: Final = 0.5
 _SHARES: Final = ("productive", "write", "lost", "down")
 
 
-def blocking(
-    step_s: Positive,
-    interval_s: Positive,
-    write_s: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    failures: str,
-) -> Measured:
-    """checkpoint_any_time, checkpoint_not_while_down, checkpoint_compute_only."""
-    saved = {"every": interval_s, "write": write_s}
-    return _goodput(_life(step_s, mtbf_s, detect_s, failures, saved, {"restart": restart_s}))
-
-
-def nodes(
-    step_s: Positive,
-    interval_s: Positive,
-    write_s: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    nodes: Count,
-    node_mtbf_s: Positive,
-    failures: str,
-) -> Measured:
-    """checkpoint_nodes."""
-    assert math.isclose(mtbf_s, node_mtbf_s / nodes, rel_tol=1e-9), "M is not m / N"
-    saved = {"every": interval_s, "write": write_s}
-    described = _life(
-        step_s, node_mtbf_s, detect_s, failures, saved, {"restart": restart_s}, workers=nodes
-    )
-    return _goodput(described)
-
-
-def asynchronous(
-    step_s: Positive,
-    interval_s: Positive,
-    write_s: NotNegative,
-    snapshot_s: NotNegative,
-    slowdown: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    failures: str,
-) -> Measured:
-    """checkpoint_async."""
-    saved = {
-        "mode": "asynchronous",
-        "every": interval_s,
-        "write": write_s,
-        "snapshot": snapshot_s,
-        "slowdown": slowdown,
-    }
-    return _goodput(_life(step_s, mtbf_s, detect_s, failures, saved, {"restart": restart_s}))
-
-
-def segment(W: Positive, C: Positive, R: Positive, lam: Positive) -> Measured:
-    """ckpt-segment: from one checkpoint to the next."""
-    share = blocking(W / 100, W, C, 1 / lam, 0.0, R, "any_time")[""]
-    return {"": times(W, inverse(share))}
-
-
-def optimum(C: Positive, lam: Positive) -> Measured:
-    """ckpt-optimum."""
-    return optimal_interval(C, 1 / lam, 0.0, 0.0, "any_time")
-
-
-def optimal_interval(
-    write_s: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    failures: str,
-) -> Measured:
-    """optimal_interval."""
-    saved = {"every": "optimal", "write": write_s}
-    described = _life(1.0, mtbf_s, detect_s, failures, saved, {"restart": restart_s})
-    assert described.checkpoint is not None
-    assert described.failures is not None
-    rate = described.failures.rate(described.cluster, 1)
-    return exactly(described.checkpoint.interval(described.failures, rate, detect_s + restart_s))
-
-
-def first_order(
-    step_s: Positive,
-    interval_s: Positive,
-    write_s: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    failures: str,
-) -> Measured:
-    """first_order: formulas for small losses, beside the life that they leave something out of."""
-    lived = blocking(step_s, interval_s, write_s, mtbf_s, detect_s, restart_s, failures)
-    after = (detect_s + restart_s + interval_s / 2) / mtbf_s
-    return {
-        "": Estimate((1 - after) / (1 + write_s / interval_s)),
-        "additive_first_order": Estimate(1 - write_s / interval_s - after),
-        "exact_goodput": lived[""],
-    }
-
-
-def no_spare(
-    step_s: Positive,
-    interval_s: Positive,
-    write_s: NotNegative,
-    mtbf_s: Positive,
-    detect_s: NotNegative,
-    restart_s: NotNegative,
-    repair_s: Positive,
-    failures: str,
-) -> Measured:
-    """spares_none."""
-    saved = {"every": interval_s, "write": write_s}
-    back = {"restart": restart_s}
-    waits = _life(step_s, mtbf_s, detect_s, failures, saved, back, repair=repair_s)
-    never = _life(step_s, mtbf_s, detect_s, failures, saved, back)
-    return _goodput(waits) | {"goodput_always_spare": _goodput(never)[""]}
-
-
-def pool(nodes: Count, node_mtbf_s: Positive, repair_mean_s: Positive, spares: Whole) -> Measured:
-    """spares_pool."""
-    described = _life(
-        1.0,
-        node_mtbf_s,
-        0.0,
-        "not_while_down",
-        None,
-        {"spares": {"hot": spares}} if spares else {},
-        repair={"kind": "exponential", "mean": repair_mean_s},
-        workers=nodes,
-    )
-    return _goodput(described, "available")
-
-
 def _life(
     step: float,
     mtbf: float,
@@ -186,22 +53,14 @@ def _life(
     away = repair["mean"] if isinstance(repair, dict) else repair or 0.0
     apart = mtbf / workers + detection + recovery.get("restart", 0.0) + away
     source = {"domain": "worker", "mtbf": mtbf, **({"repair": repair} if repair else {})}
-    return scenario(
-        {"kind": "on_write"},
-        workers,
-        {"kind": "constant", "value": step},
-        {"global_steps": 2},
-        life={
-            "failures": {
-                "horizon": min(_FAILURES * apart, LONGEST),
-                "detection": detection,
-                "strike": _STRIKE[strike],
-                "of": (source,),
-            },
-            "checkpoint": checkpoint,
-            "recovery": recovery,
-        },
-    )
+    failures = {
+        "horizon": min(_FAILURES * apart, LONGEST),
+        "detection": detection,
+        "strike": _STRIKE[strike],
+        "of": (source,),
+    }
+    life = {"failures": failures, "checkpoint": checkpoint, "recovery": recovery}
+    return scenario({"kind": "on_write"}, workers, laws.constant(step), 2, life=life)
 
 
 def _goodput(described: Scenario, quantity: str = "productive") -> Measured:
@@ -223,3 +82,131 @@ def _goodput(described: Scenario, quantity: str = "productive") -> Measured:
         return {"": main, **{f"shares.{name}": found[name] for name in _SHARES}}
 
     return until_sure(replication, reduced)
+
+
+@family("checkpoint_any_time")
+@family("checkpoint_not_while_down")
+@family("checkpoint_compute_only")
+def _blocking(
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    failures: str,
+) -> Measured:
+    saved = {"every": interval_s, "write": write_s}
+    return _goodput(_life(step_s, mtbf_s, detect_s, failures, saved, {"restart": restart_s}))
+
+
+@family("checkpoint_nodes")
+def _nodes(
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    nodes: Count,
+    node_mtbf_s: Positive,
+    failures: str,
+) -> Answer:
+    assert math.isclose(mtbf_s, node_mtbf_s / nodes, rel_tol=1e-9), "M is not m / N"
+    saved, back = {"every": interval_s, "write": write_s}, {"restart": restart_s}
+    return _goodput(_life(step_s, node_mtbf_s, detect_s, failures, saved, back, workers=nodes))
+
+
+@family("checkpoint_async")
+def _asynchronous(
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    snapshot_s: NotNegative,
+    slowdown: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    failures: str,
+) -> Answer:
+    saved = {
+        "mode": "asynchronous",
+        "every": interval_s,
+        "write": write_s,
+        "snapshot": snapshot_s,
+        "slowdown": slowdown,
+    }
+    return _goodput(_life(step_s, mtbf_s, detect_s, failures, saved, {"restart": restart_s}))
+
+
+@family("ckpt-segment")
+def _segment(W: Positive, C: Positive, R: Positive, lam: Positive) -> Answer:
+    """From one checkpoint to the next."""
+    return times(W, inverse(_blocking(W / 100, W, C, 1 / lam, 0.0, R, "any_time")[""]))
+
+
+@family("optimal_interval")
+def _optimal_interval(
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    failures: str,
+) -> Answer:
+    saved = {"every": "optimal", "write": write_s}
+    described = _life(1.0, mtbf_s, detect_s, failures, saved, {"restart": restart_s})
+    assert described.checkpoint is not None
+    assert described.failures is not None
+    rate = described.failures.rate(described.cluster, 1)
+    return described.checkpoint.interval(described.failures, rate, detect_s + restart_s)
+
+
+@family("ckpt-optimum")
+def _optimum(C: Positive, lam: Positive) -> Answer:
+    return _optimal_interval(C, 1 / lam, 0.0, 0.0, "any_time")
+
+
+@family("first_order")
+def _first_order(
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    failures: str,
+) -> Answer:
+    """Formulas for small losses, beside the life that they leave something out of."""
+    lived = _blocking(step_s, interval_s, write_s, mtbf_s, detect_s, restart_s, failures)
+    after = (detect_s + restart_s + interval_s / 2) / mtbf_s
+    return {
+        "": Estimate((1 - after) / (1 + write_s / interval_s)),
+        "additive_first_order": Estimate(1 - write_s / interval_s - after),
+        "exact_goodput": lived[""],
+    }
+
+
+@family("spares_none")
+def _no_spare(
+    step_s: Positive,
+    interval_s: Positive,
+    write_s: NotNegative,
+    mtbf_s: Positive,
+    detect_s: NotNegative,
+    restart_s: NotNegative,
+    repair_s: Positive,
+    failures: str,
+) -> Answer:
+    saved, back = {"every": interval_s, "write": write_s}, {"restart": restart_s}
+    waits = _life(step_s, mtbf_s, detect_s, failures, saved, back, repair=repair_s)
+    never = _life(step_s, mtbf_s, detect_s, failures, saved, back)
+    return _goodput(waits) | {"goodput_always_spare": _goodput(never)[""]}
+
+
+@family("spares_pool")
+def _pool(nodes: Count, node_mtbf_s: Positive, repair_mean_s: Positive, spares: Whole) -> Answer:
+    back = {"spares": {"hot": spares}} if spares else {}
+    repair = {"kind": "exponential", "mean": repair_mean_s}
+    down = "not_while_down"
+    described = _life(1.0, node_mtbf_s, 0.0, down, None, back, repair=repair, workers=nodes)
+    return _goodput(described, "available")

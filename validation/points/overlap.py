@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.points import laws
-from validation.points.collectives import sent
-from validation.points.estimate import Estimate, Measured, columns, exactly, until_sure
+from validation.points.estimate import Answer, Estimate, average, family
 from validation.points.parameters import (
     Count,
     NotNegative,
@@ -22,23 +21,23 @@ from validation.points.parameters import (
     together,
 )
 from validation.points.scenario import (
-    IDEAL,
     NANOSECONDS,
     Part,
     column,
+    layered,
+    period,
     ran,
     scenario,
+    sent,
     slow_motion,
 )
-from varsim.cluster.record.trace import Trace
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets
 from varsim.learning.workload import Workload
+from varsim.scenario.training import Scenario
 
 _RATE: Final = 1e6  # bytes/s
 _LEAST_STEPS: Final = 4.5  # of a slow worker
 _LINK: Final = {"bandwidth": _RATE, "latency": 0.0, "sharing": "fair"}
-
-
 _EACH_LAYER: Final = together(
     lambda tc, given: len(given["tb"]) == len(tc),
     "parameters.tb and parameters.tc must have a number for each layer",
@@ -50,10 +49,11 @@ _BACKUP: Final = together(
 )
 
 
-def wait_free(
+@family("overlap-wfbp")
+def _wait_free(
     tf: NotNegative, tb: Annotated[NotNegatives, _SOME], tc: Annotated[NotNegatives, _EACH_LAYER]
-) -> Measured:
-    """overlap-wfbp: the second iteration of `on_write` with a bucket per layer.
+) -> Answer:
+    """The second iteration of `on_write` with a bucket per layer.
 
     What takes no time to be exchanged is one byte, which is nothing here.
     """
@@ -70,75 +70,64 @@ def wait_free(
             law = {"kind": "phases", "forward": tf * slower, "backward": sum(tb) * slower}
         else:
             share = {"backward_share": 1.0}
-    described = scenario(
-        strategy,
-        2,
-        law,
-        {"global_steps": 2},
-        network=_LINK,
-        workload={"problem": {"kind": "timing"}, "layers": layers},
-        **share,
-    )
-    steps = ran(described).steps
-    return exactly(int(steps[1] - steps[0]) / NANOSECONDS / slower)
+    described = scenario(strategy, 2, law, 2, network=_LINK, workload=layered(layers), **share)
+    return period(ran(described)) / slower
 
 
-def uniform_layers(tf: NotNegative, L: Count, b: Positive, c: NotNegative) -> Measured:
-    """overlap-uniform."""
-    return wait_free(tf, [b] * L, [c] * L)
+@family("overlap-uniform")
+def _uniform_layers(tf: NotNegative, L: Count, b: Positive, c: NotNegative) -> Answer:
+    return _wait_free(tf, [b] * L, [c] * L)
 
 
-def ddp_buckets(model: str, bucket_cap_mb: Positive, first_bucket_mb: Positive) -> Measured:
-    """ddp-buckets: as `on_write` cuts the gradients of a model."""
+@family("ddp-buckets")
+def _ddp_buckets(model: str, bucket_cap_mb: Positive, first_bucket_mb: Positive) -> Answer:
+    """As `on_write` cuts the gradients of a model."""
     workload = Workload.model_validate({"problem": {"kind": "timing"}, "model": model})
     cut = ready_buckets(workload, Bucketing("ddp", bucket_cap_mb * 2**20, first_bucket_mb * 2**20))
     sizes = [bucket.size for bucket in cut]
-    numbers = (len(sizes), sizes[0], max(sizes), sizes[-1])
-    return {name: Estimate(float(value)) for name, value in zip(BUCKETS, numbers, strict=True)}
+    return {
+        "number of buckets": Estimate(float(len(sizes))),
+        "bytes of the first bucket": Estimate(float(sizes[0])),
+        "bytes of the largest": Estimate(float(max(sizes))),
+        "bytes of the last": Estimate(float(sizes[-1])),
+    }
 
 
-BUCKETS: Final = (
-    "number of buckets",
-    "bytes of the first bucket",
-    "bytes of the largest",
-    "bytes of the last",
-)
-
-
-def local_steps(n: Count, H: Count, mu: Positive) -> Measured:
-    """local-erlang: `on_read` with `write_back`, every H steps; time per local step."""
-    rounds = max(6_000 // (n * H), 5)
-    described = _averaging(H, n, laws.exponential(1 / mu), rounds * H, IDEAL)
-    return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / (rounds * H)], columns(""))
-
-
-def averaging_less(tc: Positive, tm: NotNegative, H: Count) -> Measured:
-    """local-comm-saving: the time per step with an average after every step, over that of H."""
-    slower = slow_motion((4 * H + 1) * (tc + tm))
-    compute, average = tc * slower, tm * slower
-    return exactly(_per_step(compute, average, 1, 4 * H) / _per_step(compute, average, H, 4 * H))
-
-
-def _per_step(compute: float, average: float, every: int, steps: int) -> float:
-    """Seconds per step of whole rounds: from the first update after one to that after the last."""
-    workload = sent(max(average * _RATE, 1.0))
-    law = laws.constant(compute)
-    trace: Trace = ran(_averaging(every, 2, law, steps + 1, _LINK, workload=workload))
-    return int(trace.steps[-1] - trace.steps[0]) / NANOSECONDS / steps
-
-
-def _averaging(every: int, workers: int, law: Part, steps: int, network: Part, **more: Any) -> Any:
+def _averaging(every: int, workers: int, law: Part, steps: int, **more: Any) -> Scenario:
     strategy = {"kind": "on_read", "read_every": every, "write_back": True}
-    return scenario(strategy, workers, law, {"global_steps": steps}, network=network, **more)
+    return scenario(strategy, workers, law, steps, **more)
 
 
-def one_slow_worker(
+@family("local-erlang")
+def _local_steps(n: Count, H: Count, mu: Positive) -> Answer:
+    """`on_read` with `write_back`, every H steps; time per local step."""
+    steps = max(6_000 // (n * H), 5) * H
+    described = _averaging(H, n, laws.exponential(1 / mu), steps)
+    return average(lambda number: ran(described, number).end / NANOSECONDS / steps)
+
+
+@family("local-comm-saving")
+def _averaging_less(tc: Positive, tm: NotNegative, H: Count) -> Answer:
+    """The time per step with an average after every step, over that of H."""
+    steps = 4 * H
+    slower = slow_motion((steps + 1) * (tc + tm))
+    law, size = laws.constant(tc * slower), sent(max(tm * slower * _RATE, 1.0))
+
+    def per_step(every: int) -> float:
+        described = _averaging(every, 2, law, steps + 1, network=_LINK, workload=size)
+        return period(ran(described)) / steps
+
+    return per_step(1) / per_step(H)
+
+
+@family("slow-worker")
+def _one_slow_worker(
     mode: Literal["sync", "async", "backup1"],
     n: Annotated[Count, _BACKUP],
     T: Positive,
     f: Positive,
-) -> Measured:
-    """slow-worker: used gradients per second.
+) -> Answer:
+    """Used gradients per second.
 
     From update to update where all workers make them together; else each worker's own, in sum.
     """
@@ -152,21 +141,15 @@ def one_slow_worker(
     of_minutes(n * max(f, 1.0))
     longest = _LEAST_STEPS * T * max(f, 1.0)
     slower = slow_motion(longest)
-    described = scenario(
-        strategies[mode],
-        n,
-        laws.constant(T * slower),
-        {"time": longest * slower},
-        slow_workers=({"rank": n - 1, "factor": f},),
-    )
-    trace = ran(described)
+    slow = ({"rank": n - 1, "factor": f},)
+    law, stop = laws.constant(T * slower), {"time": longest * slower}
+    trace = ran(scenario(strategies[mode], n, law, stop, slow_workers=slow))
     used = column(trace, "parts_applied") > 0
     applied, worker = column(trace, "applied")[used], column(trace, "worker")[used]
     if mode == "async":
         own = (applied[worker == rank] for rank in range(n))
-        return exactly(sum((len(times) - 1) * slower / _seconds(times) for times in own))
-    after_the_first = int((applied > trace.steps[0]).sum())
-    return exactly(after_the_first * slower / _seconds(trace.steps))
+        return sum((len(times) - 1) * slower / _seconds(times) for times in own)
+    return int((applied > trace.steps[0]).sum()) * slower / _seconds(trace.steps)
 
 
 def _seconds(times: NDArray[np.int64]) -> float:

@@ -27,15 +27,17 @@ from validation.finding import NotRunError, Verdict
 
 _MOST_STEPS: Final = 2_000_000
 _TOGETHER: Final = "together"
-# What pydantic finds, in words: types, before numbers by themselves, before several together.
+_NUMBERS: Final = "must be a list of numbers"
+# What pydantic finds, in words: of types, before those of numbers, before those of several.
 _TYPES: Final = {
     "missing": "is missing",
     "float_type": "must be a number",
     "finite_number": "must be a number",
     "int_type": "must be a whole number",
     "string_type": "must be a text",
-    "list_type": "must be a list of numbers",
-    "too_short": "must be a list of numbers",
+    "literal_error": "must be a text",
+    "list_type": _NUMBERS,
+    "too_short": _NUMBERS,
 }
 _RANGES: Final = {
     "greater_than": "must be above 0, not {:g}",
@@ -113,16 +115,13 @@ def _problems(error: ValidationError) -> list[str]:
         elif kind == _TOGETHER:
             others.append(one["msg"])
         elif kind in _RANGES:
-            ranges.setdefault(name, _RANGES[kind].format(given))
+            ranges.setdefault(name, f"{name} {_RANGES[kind].format(given)}")
         elif kind == "literal_error" and isinstance(given, str):
             words = one["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
             others.append(f"{name} must be one of {words}")
         else:
-            listed = len(one["loc"]) > 1
-            kind = "list_type" if listed else kind.replace("literal_error", "string_type")
-            types[name] = _TYPES[kind]
-    told = [f"{name} {said}" for name, said in types.items()]
-    return unknown + told or [f"{name} {said}" for name, said in ranges.items()] or others
+            types[name] = f"{name} {_NUMBERS if len(one['loc']) > 1 else _TYPES[kind]}"
+    return [*unknown, *types.values()] or [*ranges.values()] or others
 
 
 def only_if(holds: bool, otherwise: str) -> None:
@@ -147,9 +146,8 @@ def for_powers_of_two(p: int, formula: str) -> None:
 def long_enough(given: Mapping[str, Any]) -> None:
     """Random times that parameters name must be many ns: they do not go in slow motion."""
     times = [given[name] for name in ("xm", "median", "base", "mean") if name in given]
-    times += [1 / given["mu"]] if "mu" in given else []
+    times += [1 / given[name] for name in ("mu", "rate") if name in given]
     times += [1 / max(given["rates"])] if "rates" in given else []
-    times += [1 / given["rate"]] if "rate" in given else []
     times += given.get("times", [])
     shortest = min(times, default=math.inf)
     only_if(shortest >= 1e-6, "times so short that rounding them to whole ns counts")

@@ -6,8 +6,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from validation.points.families import FAMILIES
+from validation.points import (
+    collectives,
+    descent,
+    goodput,
+    order_statistics,
+    overlap,
+    servers,
+    staleness,
+)
+from validation.points.estimate import FAMILIES
 from validation.points.parameters import WrongParametersError, checked
+
+# Those that enter the families that are simulated.
+MEASURES: Final = (*(collectives, descent, goodput, order_statistics, overlap, servers, staleness),)
 
 _TEXTS: Final = ("id", "family", "quantity", "unit", "tolerance_kind", "citation")
 _KINDS: Final = ("sim", "det", "num", "asy")

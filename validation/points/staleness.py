@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from validation.points import laws
 from validation.points.estimate import (
+    Answer,
     Estimate,
     Measured,
+    average,
     columns,
     controlled,
-    exactly,
+    family,
     inverse,
     mean,
     until_sure,
@@ -35,28 +37,25 @@ from validation.points.parameters import (
     of_minutes,
     only_if,
 )
-from validation.points.scenario import NANOSECONDS, Part, column, ran, scenario
-from varsim.cluster.record.trace import Outcome, Phase, Span, Trace
+from validation.points.scenario import NANOSECONDS, Part, column, ran, scenario, spans
+from varsim.cluster.record.trace import Outcome, Phase, Trace
 from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 8_000  # of a replication, or more with many workers
-_GRADIENTS: Final = 1_000  # of a replication whose steps are independent
 _START: Final = 0.05  # share of them that is not measured
+_ROUNDS: Final = 100  # of all workers, in a replication at least
+_START_ROUNDS: Final = 30  # of them that are not measured, at least: some computations are long
 _TIES: Final = (
     "all workers finish at the same instants, where all updates come before the next read"
 )
-_ROUNDS: Final = 100  # of all workers, in a replication at least
-_START_ROUNDS: Final = 30  # of them that are not measured, at least: some computations are long
+_NONE: Final[Part] = {"kind": "none"}
 
 
-def staleness(trace: Trace, worker: int | None = None) -> NDArray[np.int64]:
-    """Of the applied gradients after the start-up, in updates; of all workers or of one."""
+def staleness(trace: Trace) -> NDArray[np.int64]:
+    """Of the applied gradients after the start-up, in updates."""
     used = column(trace, "outcome") == Outcome.APPLIED
     found: NDArray[np.int64] = (column(trace, "applied_step") - column(trace, "read_step"))[used]
-    whose = column(trace, "worker")[used]
-    start = started(len(found), trace.workers)
-    found, whose = found[start:], whose[start:]
-    return found if worker is None else found[whose == worker]
+    return found[started(len(found), trace.workers) :]
 
 
 def long_enough(workers: int, updates: int = _UPDATES) -> int:
@@ -69,20 +68,37 @@ def started(updates: int, workers: int) -> int:
     return max(round(_START * updates), _START_ROUNDS * workers)
 
 
-def asynchronous(P: Count, law: Law) -> Measured:
-    """stale-async-mean."""
+def interval(trace: Trace, gradients: int = 1) -> float:
+    """Mean seconds from update to update, after the start-up, over whole rounds of all workers.
+
+    `gradients`: in one update.
+    """
+    steps: Sequence[int] = trace.steps.tolist()
+    rounds = trace.workers // math.gcd(trace.workers, gradients)
+    start = started(len(steps) * gradients, trace.workers) // gradients
+    start += (len(steps) - 1 - start) % rounds
+    return (steps[-1] - steps[start]) / NANOSECONDS / (len(steps) - 1 - start)
+
+
+def _variance(found: NDArray[np.int64], centre: float) -> float:
+    """Mean square distance from the mean staleness, which is known by counting alone."""
+    return float(((found - centre) ** 2).mean())
+
+
+@family("stale-async-mean")
+def _asynchronous(P: Count, law: Law) -> Answer:
     of_minutes(100 * P)
-    described = scenario({"kind": "none"}, P, laws.named(law), {"global_steps": long_enough(P)})
+    described = scenario(_NONE, P, laws.named(law), long_enough(P))
     if law == "deterministic":
-        return {"": Estimate(float(staleness(ran(described)).mean()))}
-    return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
+        return float(staleness(ran(described)).mean())
+    return average(lambda number: float(staleness(ran(described, number)).mean()))
 
 
-def distribution(P: Count) -> Measured:
-    """stale-async-p0: the shares of gradients of staleness 0 to 4, and the variance."""
+@family("stale-async-p0")
+def _distribution(P: Count) -> Answer:
+    """The shares of gradients of staleness 0 to 4, and the variance."""
     of_minutes(100 * P)
-    stop = {"global_steps": long_enough(P, 5 * _UPDATES)}
-    described = scenario({"kind": "none"}, P, laws.exponential(1.0), stop)
+    described = scenario(_NONE, P, laws.exponential(1.0), long_enough(P, 5 * _UPDATES))
 
     def replication(number: int) -> list[float]:
         found = staleness(ran(described, number))
@@ -93,26 +109,15 @@ def distribution(P: Count) -> Measured:
     return {**measured, "pmf_first5[0]": measured[""]}
 
 
-def _variance(found: NDArray[np.int64], centre: float) -> float:
-    """Mean square distance from the mean staleness, which is known by counting alone."""
-    return float(((found - centre) ** 2).mean())
+@family("stale-hetero-worker")
+def _of_a_slow_worker(rates: Positives) -> Answer:
+    """Of worker 0, which misses the more the longer it computes.
 
-
-def of_a_slow_worker(rates: Positives) -> Measured:
-    """stale-hetero-worker: of worker 0.
-
-    It misses the more the longer it computes: its computing times, whose mean the law says, are
-    the control.
+    Its computing times, whose mean the law says, are the control.
     """
     of_minutes(150 * sum(rates) / rates[0])
     updates = round(150 * sum(rates) / rates[0])
-    described = scenario(
-        {"kind": "none"},
-        len(rates),
-        laws.exponential(1.0),
-        {"global_steps": updates},
-        **slowed(rates),
-    )
+    described = scenario(_NONE, len(rates), laws.exponential(1.0), updates, **slowed(rates))
 
     def replication(number: int) -> list[float]:
         trace = ran(described, number)
@@ -131,51 +136,24 @@ def of_a_slow_worker(rates: Positives) -> Measured:
     return until_sure(replication, reduced)
 
 
-def k_batch_sync_step(P: Count, K: Count, law: Law, mean: Positive) -> Measured:
-    """rt-kbatchsync: independent steps, with the first K gradients, whoever they come from."""
-    steps = max(_GRADIENTS // K, 20)
-    strategy: Part = {"kind": "k_batch_sync", "k": K}
-    described = scenario(strategy, P, laws.named(law, mean), {"global_steps": steps})
-    return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
+# K gradients in an update.
 
 
-def k_async_interval(P: Count, K: OfP, law: Law, mean: Positive) -> Measured:
-    """rt-kasync; with K = P distinct workers it is a barrier, whose steps are independent."""
-    if K == P:
-        return {"": step_time(P, K, laws.named(law, mean))}
-    return {"": update_interval({"kind": "k_async", "k": K}, P, laws.named(law, mean))}
+def _updates_of(kind: str, P: int, K: int, law: LawOf) -> Scenario:
+    """Long enough a run, counted in gradients, of a strategy with K of them in an update."""
+    return scenario({"kind": kind, "k": K}, P, law, long_enough(P) // K)
 
 
-def k_batch_async_interval(P: Count, K: Count, law: Law, mean: Positive) -> Measured:
-    """rt-kbatchasync."""
-    return {"": update_interval({"kind": "k_batch_async", "k": K}, P, laws.named(law, mean))}
+def _interval(kind: str, P: int, K: int, law: LawOf) -> Estimate:
+    """Mean time from update to update."""
+    described = _updates_of(kind, P, K, law)
+    return average(lambda number: interval(ran(described, number), K))
 
 
-def k_async(P: Count, K: OfP, law: Law) -> Measured:
-    """stale-kasync."""
-    only_if(law != "deterministic", _TIES)
-    return mean_staleness({"kind": "k_async", "k": K}, P, laws.named(law), P / K - 1)
-
-
-def k_batch_async(P: Count, K: Count, law: Law) -> Measured:
-    """stale-kbatchasync."""
-    only_if(law != "deterministic", _TIES)
-    return mean_staleness({"kind": "k_batch_async", "k": K}, P, laws.named(law), (P - 1) / K)
-
-
-def k_batch_async_fresh(P: Count, K: Count) -> Measured:
-    """stale-kbatchasync-p0: the share of gradients of staleness 0."""
-    described = updates_of({"kind": "k_batch_async", "k": K}, P, laws.exponential(1.0))
-
-    def replication(number: int) -> list[float]:
-        return [float((staleness(ran(described, number)) == 0).mean())]
-
-    return until_sure(replication, columns(""))
-
-
-def mean_staleness(strategy: Part, workers: int, law: LawOf, centre: float) -> Measured:
+def _staleness(kind: str, P: int, K: int, law: str, centre: float) -> Measured:
     """Of gradients after the start-up, and their variance about a `centre`: the mean by theory."""
-    described = updates_of(strategy, workers, law)
+    only_if(law != "deterministic", _TIES)
+    described = _updates_of(kind, P, K, laws.named(law))
 
     def replication(number: int) -> list[float]:
         found = staleness(ran(described, number))
@@ -184,28 +162,42 @@ def mean_staleness(strategy: Part, workers: int, law: LawOf, centre: float) -> M
     return until_sure(replication, columns("", "variance"))
 
 
-def updates_of(strategy: Part, workers: int, law: LawOf) -> Scenario:
-    """Long enough a run, counted in gradients, of a strategy with `k` of them in an update."""
-    of_one = strategy.get("k", 1)
-    return scenario(strategy, workers, law, {"global_steps": long_enough(workers) // of_one})
+@family("rt-kbatchsync")
+def _k_batch_sync_step(P: Count, K: Count, law: Law, mean: Positive) -> Answer:
+    """Independent steps, with the first K gradients, whoever they come from."""
+    steps = max(1_000 // K, 20)
+    described = scenario({"kind": "k_batch_sync", "k": K}, P, laws.named(law, mean), steps)
+    return average(lambda number: ran(described, number).end / NANOSECONDS / steps)
 
 
-def update_interval(strategy: Part, workers: int, law: LawOf) -> Estimate:
-    """Mean time from update to update."""
-    described, of_one = updates_of(strategy, workers, law), strategy.get("k", 1)
-    return until_sure(lambda r: [interval(ran(described, r), of_one)], columns(""))[""]
+@family("rt-kasync")
+def _k_async_interval(P: Count, K: OfP, law: Law, mean: Positive) -> Answer:
+    """With K = P distinct workers it is a barrier, whose steps are independent."""
+    if K == P:
+        return step_time(P, K, laws.named(law, mean))
+    return _interval("k_async", P, K, laws.named(law, mean))
 
 
-def interval(trace: Trace, gradients: int = 1) -> float:
-    """Mean seconds from update to update, after the start-up, over whole rounds of all workers.
+@family("rt-kbatchasync")
+def _k_batch_async_interval(P: Count, K: Count, law: Law, mean: Positive) -> Answer:
+    return _interval("k_batch_async", P, K, laws.named(law, mean))
 
-    `gradients`: in one update.
-    """
-    steps: Sequence[int] = trace.steps.tolist()
-    rounds = trace.workers // math.gcd(trace.workers, gradients)
-    start = started(len(steps) * gradients, trace.workers) // gradients
-    start += (len(steps) - 1 - start) % rounds
-    return (steps[-1] - steps[start]) / NANOSECONDS / (len(steps) - 1 - start)
+
+@family("stale-kasync")
+def _k_async(P: Count, K: OfP, law: Law) -> Answer:
+    return _staleness("k_async", P, K, law, P / K - 1)
+
+
+@family("stale-kbatchasync")
+def _k_batch_async(P: Count, K: Count, law: Law) -> Answer:
+    return _staleness("k_batch_async", P, K, law, (P - 1) / K)
+
+
+@family("stale-kbatchasync-p0")
+def _k_batch_async_fresh(P: Count, K: Count) -> Answer:
+    """The share of gradients of staleness 0."""
+    described = _updates_of("k_batch_async", P, K, laws.exponential(1.0))
+    return average(lambda number: float((staleness(ran(described, number)) == 0).mean()))
 
 
 # Bounded staleness: how often workers iterate of whom none may run ahead of the slowest.
@@ -219,7 +211,7 @@ _OF_SLOWEST: Final = 20  # of constant times, iterations of the slowest that are
 _BETWEEN: Final = 0.618  # of a round: rarely when anybody ends
 
 # Of every worker the clock, less that of the slowest.
-State: TypeAlias = tuple[int, ...]
+_State: TypeAlias = tuple[int, ...]
 
 
 class _Course(NamedTuple):
@@ -227,24 +219,20 @@ class _Course(NamedTuple):
 
     interval: float
     waited: Sequence[float]
-    states: frozenset[State]
+    states: frozenset[_State]
 
 
-def two_workers(rate: Positive, s: Whole) -> Measured:
-    """ssp-two-exp."""
-    found = several([rate, rate], s)
+@family("ssp-two-exp")
+def _two_workers(rate: Positive, s: Whole) -> Answer:
+    found = _several([rate, rate], s)
     return {name: found[name] for name in ("", "max_lead_observed")}
 
 
-def several(rates: Positives, s: Whole) -> Measured:
-    """ssp-n-exp: workers are slowed down by factors of one law."""
-    described = scenario(
-        {"kind": "ssp", "staleness": s},
-        len(rates),
-        laws.exponential(1.0),
-        {"global_steps": _OF_CLOCKS},
-        **slowed(rates),
-    )
+@family("ssp-n-exp")
+def _several(rates: Positives, s: Whole) -> Measured:
+    """Workers are slowed down by factors of one law."""
+    strategy, law = {"kind": "ssp", "staleness": s}, laws.exponential(1.0)
+    described = scenario(strategy, len(rates), law, _OF_CLOCKS, **slowed(rates))
 
     def replication(number: int) -> _Course:
         trace = ran(described, number, record=True)
@@ -253,10 +241,14 @@ def several(rates: Positives, s: Whole) -> Measured:
     return until_sure(replication, _reduced)
 
 
-def constant(times: Positives, s: Whole) -> Measured:
-    """ssp-det: while the slowest iterates often, when the others are as far ahead as they may."""
+@family("ssp-det")
+def _constant(times: Positives, s: Whole) -> Answer:
+    """While the slowest iterates often, when the others are as far ahead as they may."""
     slowest = max(times)
-    begun = _rounds_of_start_up(times, s)
+    # In each iteration of the slowest a worker of time t gets ahead by slowest / t - 1, up to
+    # s + 1: so often, until no faster worker can be farther ahead of it.
+    longest = max((time / (slowest - time) for time in times if time < slowest), default=0.0)
+    begun = 1 + math.ceil((s + 1) * longest)
     of_minutes(begun * slowest * sum(1 / time for time in times))
     described = scenario(
         {"kind": "ssp", "staleness": s},
@@ -268,30 +260,20 @@ def constant(times: Positives, s: Whole) -> Measured:
     ended = ran(described).steps / (NANOSECONDS * slowest)
     since = begun + _BETWEEN
     counted = ((ended > since) & (ended <= since + _OF_SLOWEST)).sum()
-    return exactly(float(counted) / (_OF_SLOWEST * slowest))
-
-
-def _rounds_of_start_up(times: Sequence[float], s: int) -> int:
-    """How often the slowest iterates until no faster worker can be farther ahead of it.
-
-    In each of its iterations a worker of time t gets ahead by slowest / t - 1, up to s + 1.
-    """
-    slowest = max(times)
-    longest = max((time / (slowest - time) for time in times if time < slowest), default=0.0)
-    return 1 + math.ceil((s + 1) * longest)
+    return float(counted) / (_OF_SLOWEST * slowest)
 
 
 def _waited(trace: Trace) -> list[float]:
     """Shares of the time after the start-up in which each worker waits for the slowest."""
     since = trace.steps[started(len(trace.steps), trace.workers)]
-    spans = dict(zip(Span._fields, trace.spans.T, strict=True))
-    taken = np.clip(spans["end"] - np.maximum(spans["start"], since), 0, None)
-    taken *= spans["phase"] == Phase.BARRIER
-    shares: NDArray[np.float64] = np.bincount(spans["worker"], taken) / (trace.end - since)
+    of = spans(trace)
+    taken = np.clip(of["end"] - np.maximum(of["start"], since), 0, None)
+    taken *= of["phase"] == Phase.BARRIER
+    shares: NDArray[np.float64] = np.bincount(of["worker"], taken) / (trace.end - since)
     return [float(share) for share in shares]
 
 
-def _states(trace: Trace) -> set[State]:
+def _states(trace: Trace) -> set[_State]:
     """Clocks of all workers less that of the slowest, after each iteration of anybody."""
     used = column(trace, "outcome") == Outcome.APPLIED
     in_order = np.argsort(column(trace, "applied")[used], kind="stable")
@@ -302,7 +284,7 @@ def _states(trace: Trace) -> set[State]:
 
 
 def _reduced(courses: Sequence[_Course]) -> Measured:
-    states = frozenset[State]().union(*(course.states for course in courses))
+    states = frozenset[_State]().union(*(course.states for course in courses))
     waited = zip(*(course.waited for course in courses), strict=True)
     return {
         "": inverse(mean([course.interval for course in courses])),

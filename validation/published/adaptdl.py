@@ -1,14 +1,16 @@
 """Data-parallel steps of three networks on T4 GPUs, for any placement: AdaptDL."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from validation.published.experiment import (
     Family,
     Fitted,
     Parameter,
+    constant,
     extremes,
     fit,
+    late,
     slowest,
     step_time,
     timed,
@@ -53,15 +55,12 @@ class AdaptDl(Family):
     )
 
     def knows(self, row: Row) -> bool:
-        """Times of steps for placements on nodes."""
         return row.metric == "step time" and row.nodes > 0
 
     def is_given(self, row: Row) -> bool:
-        """One replica, and one full machine."""
         return row.nodes == 1 and row.workers in (1, per_host(row))
 
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
-        """See `split`."""
         rows = [row for row in rows if row.workers > 1]
         most = max((_bytes(row.model) for row in rows), default=0)
         largest = [row for row in rows if _bytes(row.model) == most]
@@ -84,7 +83,6 @@ class AdaptDl(Family):
         return fitted | fit(between, more, self.predicted, fitted)
 
     def refuses(self, row: Row) -> str:
-        """Known networks."""
         if not _bytes(row.model):
             return f"{row.model}: its size is not known"
         return "" if row.batch else "the row does not say its batch"
@@ -92,31 +90,20 @@ class AdaptDl(Family):
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Replicas on a star of the slowest hop."""
         where = "inside" if row.nodes == 1 else "two" if row.nodes == 2 else "more"
-        cluster: dict[str, object] = {
-            "compute": {"kind": "constant", "value": _step_alone(row, fitted)},
-            "network": {
-                "bandwidth": fitted[where],
-                "latency": fitted["hop"] if row.nodes > 1 else 0.0,
-                "sharing": "first_come",
-            },
-        }
+        hop = fitted["hop"] if row.nodes > 1 else 0.0
+        network = {"bandwidth": fitted[where], "latency": hop, "sharing": "first_come"}
+        cluster = {"compute": constant(_step_alone(row, fitted)), "network": network}
         strategy: dict[str, object] = {"kind": "on_write"}
         if row.workers > 1:
             strategy |= {"overlap": True, "bucketing": "ddp"}
-            late = slowest(row.workers, fitted[_spread(row.model)])
-            cluster["slow_workers"] = ({"rank": 0, "factor": late},)
-        workload: dict[str, object] = {"batch_size": row.batch}
-        if row.model == _RESNET18:
-            workload |= _resnet18()
-        else:
-            workload["model"] = _PROFILES.get(row.model, row.model)
-        return timed(
-            f"adaptdl-{row.model}-{where}-{row.workers}-{row.batch}",
-            row.workers,
-            cluster,
-            workload,
-            strategy,
-        )
+            cluster |= late(slowest(row.workers, fitted[_spread(row.model)]))
+        model = {"model": _PROFILES.get(row.model, row.model)}
+        workload = {
+            "batch_size": row.batch,
+            **(_resnet18() if row.model == _RESNET18 else model),
+        }
+        name = f"adaptdl-{row.model}-{where}-{row.workers}-{row.batch}"
+        return timed(name, row.workers, cluster, workload, strategy)
 
     def explains(self, row: Row) -> str:
         """Noise, and what stands out besides."""
@@ -133,11 +120,9 @@ class AdaptDl(Family):
         return self.why
 
     def predicted(self, row: Row, fitted: Fitted) -> float:
-        """Seconds of a step."""
         return step_time(self.scenario(row, fitted))
 
     def label(self, row: Row) -> str:
-        """Placement and batch."""
         placed = row.strategy or f"{row.workers} on {row.nodes} nodes"
         return f"placement {placed}, batch {row.batch}"
 
@@ -165,22 +150,14 @@ def _step_alone(row: Row, fitted: Fitted) -> float:
 
     That is the line through the two next to it, or through the last two.
     """
-    name = _alone(row.model, row.batch)
-    batches = sorted(_batches(row.model, fitted))
+    name, start = _alone(row.model, row.batch), _alone(row.model, 0).removesuffix("0")
+    batches = sorted(int(one.removeprefix(start)) for one in fitted if one.startswith(start))
     if name in fitted or len(batches) < 2:
         return fitted[name]
     upper = min(max(1, sum(batch < row.batch for batch in batches)), len(batches) - 1)
     small, large = batches[upper - 1], batches[upper]
     first, last = fitted[_alone(row.model, small)], fitted[_alone(row.model, large)]
     return first + (last - first) * (row.batch - small) / (large - small)
-
-
-def _batches(model: str, fitted: Fitted) -> Iterator[int]:
-    """The batches of which a step of one replica was measured."""
-    beginning = _alone(model, 0).removesuffix("0")
-    for name in fitted:
-        if name.startswith(beginning):
-            yield int(name.removeprefix(beginning))
 
 
 def _resnet18() -> dict[str, object]:

@@ -9,6 +9,7 @@ from validation.published.experiment import (
     Family,
     Fitted,
     Parameter,
+    constant,
     extremes,
     fit,
     step_time,
@@ -56,8 +57,9 @@ class AllReduces(Family):
         "the links is a seventh less than what 8 get, and still grows from 256 MiB to 1 GiB."
     )
 
+    alone = False
+
     def knows(self, row: Row) -> bool:
-        """Times."""
         return "all-reduce time" in row.metric
 
     def setting(self, row: Row) -> str:
@@ -76,18 +78,13 @@ class AllReduces(Family):
             return f"{row.workers} GPUs, of which a hybrid mesh has 8"
         return "" if message_bytes(row) else "its detail does not begin with a number of bytes"
 
-    def is_given(self, row: Row) -> bool:
-        """Nothing is."""
-        return False
-
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
         """Small and large, few and many; of those without a ring, the fewest GPUs."""
         ringed = [row for row in rows if _rings(row)]
         without = [row for row in rows if not _rings(row)]
+        fewest = min((row.workers for row in without), default=0)
         chosen = extremes(ringed, lambda row: row.workers)
-        chosen += extremes(without, lambda row: row.workers)[:1] and [
-            row for row in without if row.workers == min(r.workers for r in without)
-        ]
+        chosen += [row for row in without if row.workers == fewest]
         told: list[Row] = []
         for length in ("short", "long"):
             own = [row for row in chosen if _length(row) == length]
@@ -109,34 +106,26 @@ class AllReduces(Family):
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Nothing but all-reduces; starting one is all that is computed."""
-        length = _length(row)
-        network = {
-            "bandwidth": fitted[f"{length} bandwidth"],
-            "latency": fitted[f"{length} latency"],
-            "sharing": "first_come",
-        }
+        of = {name: f"{_length(row)} {name}" for name in ("launch", "latency", "bandwidth", "host")}
+        hop = {"bandwidth": fitted[of["bandwidth"]], "latency": fitted[of["latency"]]}
+        network: dict[str, object] = {**hop, "sharing": "first_come"}
         if mesh(row):
             varsim.register(HybridMesh)
-            rate = fitted[f"{length} bandwidth"] if _rings(row) else fitted[f"{length} host"]
-            host = {"bandwidth": rate, "latency": fitted[f"{length} latency"]}
+            host = hop if _rings(row) else {**hop, "bandwidth": fitted[of["host"]]}
             network |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}
         return timed(
             f"{row.experiment}-{row.workers}-{message_bytes(row)}",
             row.workers,
-            {
-                "compute": {"kind": "constant", "value": fitted[f"{length} launch"]},
-                "network": network,
-            },
+            {"compute": constant(fitted[of["launch"]]), "network": network},
             {"problem": {"size": float(message_bytes(row))}},
             {"kind": "on_write", "collective": "ring"},
         )
 
     def predicted(self, row: Row, fitted: Fitted) -> float:
-        """The time of one all-reduce, in the row's unit."""
+        """In the row's unit."""
         return _UNITS[row.unit] * step_time(self.scenario(row, fitted))
 
     def label(self, row: Row) -> str:
-        """GPUs and bytes."""
         size = message_bytes(row)
         said = f"{size / _MIB:.4g} MiB" if size >= _MIB / 8 else f"{size} bytes"
         return f"{row.workers} GPUs, {said}"

@@ -17,8 +17,8 @@ from validation.published.experiment import (
     alone,
     extremes,
     fit,
+    of_machines,
     timed,
-    unfilled,
 )
 from validation.published.table import Row, has_rdma, is_speed, line_rate, per_host, size
 from varsim.core import presets
@@ -107,7 +107,6 @@ class Hkbu(Family):
     why: ClassVar[str] = _WHY_SERVERS
 
     def knows(self, row: Row) -> bool:
-        """Speeds of one of the methods, or of one that calls itself like them."""
         return is_speed(row) and row.system.endswith(("-A2A", "-PS", "-WFBP"))
 
     def setting(self, row: Row) -> str:
@@ -118,19 +117,12 @@ class Hkbu(Family):
         """Known methods on whole machines."""
         if row.system not in _METHODS:
             return f"{row.system}: no such method is known"
-        why = super().refuses(row)
-        if not why and not per_host(row):
-            why = f"hardware {row.hardware!r} does not say how many GPUs a machine has"
-        if not why and not line_rate(row):
-            why = f"interconnect {row.interconnect!r} does not say how fast it is"
-        return why or unfilled(row.workers, per_host(row))
+        return super().refuses(row) or of_machines(row, crossing=True)
 
     def is_given(self, row: Row) -> bool:
-        """One GPU, and for servers one machine."""
         return row.workers == 1 or (_METHODS[row.system].servers and row.workers == per_host(row))
 
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
-        """See `split`."""
         told: list[Row] = []
         rows = [row for row in rows if row.workers > 1]
         for line in dict.fromkeys(map(_line, rows)):
@@ -157,30 +149,27 @@ class Hkbu(Family):
                 fitted[_given(row)] = row.batch * row.workers / row.value
         told = [row for row in rows if not self.is_given(row)]
 
-        def calibrate_half(parameters: Sequence[Parameter], own: Sequence[Row]) -> None:
-            fitted.update(fit(parameters, own, self.predicted, fitted))
+        def learn(names: str, own: Sequence[Row], where: str = "") -> None:
+            unknown = [of[name]._replace(name=f"{name}{where}") for name in names.split()]
+            fitted.update(fit(unknown, own, self.predicted, fitted))
+
+        def by_system(own: Sequence[Row], bsp: str, others: str, where: str = "") -> None:
+            learn(bsp, [row for row in own if row.system == "BSP-A2A"], where)
+            learn(others, [row for row in own if row.system != "BSP-A2A"], where)
 
         rings = [row for row in told if row.system in PLAIN]
         inside = [row for row in rings if _stays(row)]
-        adam = [of["launch"]] if any(map(_is_adam, inside)) else []
-        calibrate_half([of["bus"], *adam], [row for row in inside if row.system == "BSP-A2A"])
-        calibrate_half([of["hop"], of["pace"]], [row for row in inside if row.system != "BSP-A2A"])
+        by_system(inside, "bus launch" if any(map(_is_adam, inside)) else "bus", "hop pace")
         for line in _lines(rings):
             own = [row for row in rings if _crosses(row) and _line(row) == line]
-            rate, hop, pace = (
-                of[n]._replace(name=f"{n} of {line}") for n in ("line", "hop", "pace")
-            )
-            calibrate_half([rate], [row for row in own if row.system == "BSP-A2A"])
-            calibrate_half([hop, pace], [row for row in own if row.system != "BSP-A2A"])
+            by_system(own, "line", "hop pace", f" of {line}")
         served = [row for row in told if _METHODS[row.system].servers]
         for line in _lines(served):
-            own = [row for row in served if _line(row) == line]
-            calibrate_half([of["servers"]._replace(name=f"servers of {line}")], own)
+            learn("servers", [row for row in served if _line(row) == line], f" of {line}")
         scheduled = [row for row in told if row.system == "ByteScheduler-A2A"]
-        calibrate_half([of["scheduling"]], scheduled)
+        learn("scheduling", scheduled)
         for model in dict.fromkeys(row.model for row in scheduled):
-            own = [row for row in scheduled if row.model == model]
-            calibrate_half([of["scheduling"]._replace(name=f"scheduling of {model}")], own)
+            learn("scheduling", [row for row in scheduled if row.model == model], f" of {model}")
         return fitted
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
@@ -203,12 +192,9 @@ class Hkbu(Family):
         backward = 0.0 if row.system == "BSP-PS" else 2 / 3 * _passes(row, fitted)
         before = _passes(row, fitted) + _update(row) - backward
         host += _copies(fitted["bus"], row, backward)
+        phases = {"forward": before, "backward": max(host - before, _LEAST)}
         cluster = {
-            "compute": {
-                "kind": "phases",
-                "forward": before,
-                "backward": max(host - before, _LEAST),
-            },
+            "compute": {"kind": "phases", **phases},
             "parameter_servers": hosts,
             "placement": "by_bytes",
             "partitioner": {"kind": "max_size", "size": _PARTITION},
@@ -219,11 +205,9 @@ class Hkbu(Family):
         return timed(_name(row), hosts, cluster, workload, strategy)
 
     def explains(self, row: Row) -> str:
-        """By method."""
         return _WHY_SERVERS if _METHODS[row.system].servers else _WHY_RINGS
 
     def label(self, row: Row) -> str:
-        """Method and GPUs."""
         return f"{row.model}, {row.system}, {row.workers} GPUs"
 
 

@@ -1,24 +1,27 @@
 """Machines of several GPUs that add up gradients, and servers on them that add up those."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import groupby
 from typing import ClassVar, Final
 
 from validation.published.experiment import (
     Family,
     Fitted,
     Parameter,
+    constant,
     extremes,
     fit,
-    many_exchanging_hosts,
-    many_hosts,
-    one_host,
+    late,
+    of_machines,
+    overlapped_server,
     parameter_server,
     slowest,
     step_time,
     timed,
-    unfilled,
 )
 from validation.published.table import Row, is_speed, line_rate, per_host, servers, size
+from varsim.learning.workload import Workload
 from varsim.scenario.training import Scenario
 
 _STRATEGIES: Final = (
@@ -27,6 +30,8 @@ _STRATEGIES: Final = (
     "parameter server, synchronous",
 )
 _READERS: Final = 8  # that share what real data are read from
+_AT_ONCE: Final = {"bandwidth": 1e15, "latency": 0.0, "sharing": "first_come"}
+_NO_NETWORK: Final = {"bandwidth": 1e9, "latency": 0.0}
 _MOST_HOSTS: Final = 64  # that calibrate: more take too long to be simulated again and again
 
 
@@ -62,20 +67,14 @@ class Machines(Family):
     )
 
     def knows(self, row: Row) -> bool:
-        """Speeds with synchronous servers."""
         return is_speed(row) and row.strategy in _STRATEGIES
 
     def refuses(self, row: Row) -> str:
         """Machines are full, or there is one; their line is known."""
-        why = super().refuses(row)
-        if not why and not per_host(row):
-            why = f"hardware {row.hardware!r} does not say how many GPUs a machine has"
-        if not why and row.workers > per_host(row) and not line_rate(row):
-            why = f"interconnect {row.interconnect!r} does not say how fast it is"
-        return why or unfilled(row.workers, per_host(row))
+        crossing = row.workers > per_host(row)
+        return super().refuses(row) or of_machines(row, crossing=crossing)
 
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
-        """See `split`."""
         told: list[Row] = []
         synthetic = [row for row in rows if not _is_real(row)]
         for model in dict.fromkeys(r.model for r in extremes(synthetic, lambda r: size(r.model))):
@@ -104,29 +103,41 @@ class Machines(Family):
         return fitted | fit([reading], [r for r in real if r.workers > 1], self.predicted, fitted)
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
-        """GPUs of one machine, or machines with servers on some of them."""
-        name = f"{row.experiment}-{row.workers}"
+        """GPUs of one machine, or machines with servers on some of them.
+
+        Gradients are added up inside a machine first, and one goes out; so a worker is a machine.
+        """
         compute, gpus = fitted[_compute(row)], per_host(row)
         if _is_real(row):
             compute += fitted["input"] * min(row.workers, _READERS) / _READERS
-        late = slowest(row.workers, fitted["spread"]) if row.workers > 1 else 1.0
+        last = slowest(row.workers, fitted["spread"]) if row.workers > 1 else 1.0
+        cluster = {"compute": constant(compute), **late(last)}
+        workload: dict[str, object] = {"model": row.model, "batch_size": row.batch}
+        strategy: dict[str, object] = {"kind": "on_write"}
+        hosts = row.workers
         if row.workers <= gpus:
-            return one_host(name, row.model, row.batch, row.workers, compute, slowest=late)
-        hosts = row.workers // gpus
-        network = {
-            "bandwidth": line_rate(row),
-            "efficiency": fitted["efficiency"],
-            "latency": 10e-6 if "Aries" in row.interconnect else 50e-6,
-        }
-        batch, count = row.batch * gpus, servers(row, hosts)
-        what = (name, row.model, batch, hosts, compute, count, network, late)
-        if "MXNet" in row.system:
-            return many_hosts(*what)
-        emptiest = row.strategy.startswith("parameter_server")
-        return many_exchanging_hosts(*what, "by_bytes" if emptiest else "round_robin")
+            cluster["network"] = _AT_ONCE if row.workers > 1 else _NO_NETWORK
+        else:
+            hosts, workload["batch_size"] = row.workers // gpus, row.batch * gpus
+            count = servers(row, hosts)
+            cluster |= {"parameter_servers": count, "servers_on": "workers"}
+            cluster["network"] = {
+                "bandwidth": line_rate(row),
+                "efficiency": fitted["efficiency"],
+                "latency": 10e-6 if "Aries" in row.interconnect else 50e-6,
+            }
+            emptiest = row.strategy.startswith("parameter_server") and "MXNet" not in row.system
+            if count > 1:
+                cluster["placement"] = "by_bytes" if emptiest else "round_robin"
+            if "MXNet" in row.system:
+                strategy = overlapped_server(hosts)
+            else:
+                # What machines pull of a layer goes as soon as all have pushed their gradients.
+                strategy |= {"collective": "push_pull", "overlap": True}
+                workload = {"layers": _layers(row.model), "batch_size": row.batch * gpus}
+        return timed(f"{row.experiment}-{row.workers}", hosts, cluster, workload, strategy)
 
     def label(self, row: Row) -> str:
-        """GPUs, servers and data."""
         served = f", {row.servers} servers" if row.servers else ""
         return (
             f"{row.model}, {row.workers} GPUs{served}, {'real' * _is_real(row) or 'synthetic'} data"
@@ -139,6 +150,23 @@ def _is_real(row: Row) -> bool:
 
 def _compute(row: Row) -> str:
     return f"{row.model} with batch {row.batch}"
+
+
+@cache
+def _layers(model: str) -> tuple[Mapping[str, float], ...]:
+    """A model layer by layer, as a scenario lists them: tensors that are ready together are one."""
+    whole = Workload.model_validate({"model": model, "problem": {"kind": "timing"}})
+    tensors = whole.tensors()
+    ready = zip(whole.ready_after(tensors), tensors, strict=True)
+    layers = [
+        (moment, sum(size for _, size in group))
+        for moment, group in groupby(ready, key=lambda tensor: tensor[0])
+    ]
+    ends = [*(moment for moment, _ in layers[1:]), 0.0]
+    return tuple(
+        {"backward": moment - end, "size": size}
+        for (moment, size), end in zip(layers, ends, strict=True)
+    )
 
 
 # MXNet's synchronous parameter servers, any number of them for any number of workers: DL2.
@@ -169,17 +197,13 @@ class Dl2(Family):
         "and more servers; the same configuration was never measured twice."
     )
 
+    alone = False
+
     def knows(self, row: Row) -> bool:
-        """Speeds with a global batch."""
         return is_speed(row) and "batch is that of all workers" in row.detail
 
     def setting(self, row: Row) -> str:
-        """Every network has constants of its own."""
         return f"{row.model} by {row.system}"
-
-    def is_given(self, row: Row) -> bool:
-        """Nothing is."""
-        return False
 
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
         """An eighth of the pairs."""
@@ -188,11 +212,9 @@ class Dl2(Family):
         return [row for row in rows if row.servers in servers and row.workers in workers]
 
     def calibrate(self, rows: Sequence[Row]) -> Fitted:
-        """All at once."""
         return fit(self.parameters, rows, self.predicted)
 
     def refuses(self, row: Row) -> str:
-        """Only synchronous rows are of this kind."""
         if row.strategy != "dist_sync":
             return f"mode {row.strategy}: only dist_sync has a scenario"
         if not row.servers:
@@ -220,7 +242,7 @@ class Dl2(Family):
         )
 
     def predicted(self, row: Row, fitted: Fitted) -> float:
-        """Examples per second; the batch is that of all workers."""
+        """The batch is that of all workers."""
         return row.batch / step_time(self.scenario(row, fitted))
 
     def explains(self, row: Row) -> str:
@@ -234,5 +256,4 @@ class Dl2(Family):
         )
 
     def label(self, row: Row) -> str:
-        """Servers and workers."""
         return f"{row.servers} servers, {row.workers} workers"

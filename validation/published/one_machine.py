@@ -58,7 +58,6 @@ class OneMachine(Family):
     )
 
     def knows(self, row: Row) -> bool:
-        """Speeds with one of the places."""
         return is_speed(row) and bool(_place(row))
 
     def refuses(self, row: Row) -> str:
@@ -92,31 +91,28 @@ class OneMachine(Family):
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Every GPU is a worker; copies are all-reduced after the backward pass."""
         cluster = alone(fitted[_compute(row)])
-        workload: dict[str, Any] = {"model": row.model, "batch_size": row.batch}
         strategy: dict[str, Any] = {"kind": "on_write"}
         if row.workers > 1:
             place = _place(row)
             rate = fitted[place]
-            cluster["network"] = {"bandwidth": rate, "latency": 10e-6}
+            network: dict[str, Any] = {"bandwidth": rate, "latency": 10e-6}
             if place == "all-reduce":
                 strategy |= {"overlap": True, "bucketing": "ddp"}
                 if mesh(row):
                     varsim.register(HybridMesh)
                     host = {"bandwidth": _PCIE, "latency": 10e-6}
-                    cluster["network"] |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}
+                    network |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}
             if place in ("cpu", "gpu"):
                 strategy = overlapped_server(row.workers)
             if place == "cpu":
-                cluster["network"] |= {"bandwidth": _PCIE, "server_bandwidth": rate}
+                network |= {"bandwidth": _PCIE, "server_bandwidth": rate}
             if place == "gpu":
-                cluster |= {
-                    "parameter_servers": row.workers,
-                    "placement": "round_robin",
-                    "servers_on": "workers",
-                }
-        return timed(
-            f"{row.experiment}-{row.model}-{row.workers}", row.workers, cluster, workload, strategy
-        )
+                cluster |= {"parameter_servers": row.workers, "placement": "round_robin"}
+                cluster["servers_on"] = "workers"
+            cluster["network"] = network
+        workload = {"model": row.model, "batch_size": row.batch}
+        name = f"{row.experiment}-{row.model}-{row.workers}"
+        return timed(name, row.workers, cluster, workload, strategy)
 
 
 def _place(row: Row) -> str:
@@ -149,8 +145,9 @@ class BatchCurves(Family):
         "inception_v3 on the V100 is up to 8 % off it in the middle."
     )
 
+    alone = False
+
     def knows(self, row: Row) -> bool:
-        """Speeds of a single device."""
         return is_speed(row) and row.strategy == "single device"
 
     def setting(self, row: Row) -> str:
@@ -165,12 +162,7 @@ class BatchCurves(Family):
             return "more than the one GPU of a single device"
         return "" if row.batch else "the row does not say its batch"
 
-    def is_given(self, row: Row) -> bool:
-        """Nothing is."""
-        return False
-
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
-        """Both ends of a curve."""
         return extremes(rows, lambda row: row.batch)
 
     def calibrate(self, rows: Sequence[Row]) -> Fitted:
@@ -185,17 +177,12 @@ class BatchCurves(Family):
         return {"fixed": first - slope * small.batch, "per_example": slope}
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
-        """One replica by itself."""
-        law = {
-            "kind": "batch_curve",
-            "fixed": fitted["fixed"],
-            "per_example": fitted["per_example"],
-        }
+        law = {"kind": "batch_curve", **{name: fitted[name] for name in ("fixed", "per_example")}}
         model = {"model": row.model} if has_size(row.model) else {"problem": {"size": 1e6}}
         return timed(
             f"{row.experiment}-{row.model}-{row.batch}",
             1,
-            {"compute": law, "network": {"bandwidth": 1e9, "latency": 0.0}},
+            {**alone(0.0), "compute": law},
             {**model, "batch_size": row.batch},
             {"kind": "on_write"},
         )

@@ -12,18 +12,20 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from validation.finding import Finding, Verdict
+from validation.finding import Finding, Section, Verdict
 from validation.published.table import bundled_rows
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.study.beginning import begin
 
-ABOUT: Final = (
+SECTION: Final = Section(
+    "presets",
+    "Presets alone",
     "Scaling of all-reduced training to 256 and 512 GPUs, from presets alone: a device, links and "
     "a model by their names, nothing fitted. Runs from presets alone tell these errors "
-    "(varsim/data/preset_errors.csv)."
+    "(varsim/data/preset_errors.csv).",
+    "None: what comes out is the margin that such runs tell.",
 )
-BOUND: Final = "None: what comes out is the margin that such runs tell."
 GROUP: Final = "presets alone"
 GROUPS: Final = (GROUP,)
 TABLE: Final = Path(__file__).parents[2] / "varsim" / "data" / "preset_errors.csv"
@@ -123,9 +125,8 @@ def table(of: Sequence[Scaling]) -> str:
     """The table as CSV: a row for each job, with the error of its throughput."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        ("experiment", "model", "workers", "link", "measured", "simulated", "error", "source")
-    )
+    columns = "experiment model workers link measured simulated error source"
+    writer.writerow(columns.split())
     for one in of:
         job, numbers = one.job, (f"{one.measured:g}", f"{one.simulated:.3f}", f"{one.error:+.3f}")
         writer.writerow((job.experiment, job.model, job.most, job.link, *numbers, one.where))

@@ -9,13 +9,13 @@ distribution is left.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from varsim.calibration.measurement import StepTable, with_unit
+from varsim.calibration.measurement import Part, StepTable, with_unit
 from varsim.calibration.steps import (
     FEWEST,
     Rows,
@@ -65,57 +65,46 @@ def fits(times: Times) -> list[Fit]:
         return [Fit("constant", {"value": value}, {}, math.inf, lambda share: value)]
     return [
         Fit(kind, seconds, plain, float(law.logpdf(times).sum()), law.ppf)
-        for kind, family in _FAMILIES.items()
-        for seconds, plain, law in family(times)
+        for kind, seconds, plain, law in _families(times)
     ]
 
 
-# Parameters in seconds, plain ones, and scipy's law with them.
-_Law: TypeAlias = tuple[dict[str, float], dict[str, float], Any]
+def _families(times: Times) -> Iterator[tuple[str, dict[str, float], dict[str, float], Any]]:
+    """Kind, parameters in seconds and plain ones, and scipy's law with them, as they are printed.
 
-
-def _exponential(times: Times) -> Iterator[_Law]:
-    mean = rounded(float(times.mean()))
-    yield {"mean": mean}, {}, stats.expon(scale=mean)
-
-
-def _shifted_exponential(times: Times) -> Iterator[_Law]:
-    # The minimum is rounded down: above any of the times the likelihood would be 0.
-    minimum, mean = _rounded_down(float(times.min())), rounded(float(times.mean()))
-    if 0 < minimum < mean:
-        yield {"minimum": minimum, "mean": mean}, {}, stats.expon(minimum, mean - minimum)
-
-
-def _uniform(times: Times) -> Iterator[_Law]:
-    low, high = _rounded_down(float(times.min())), _rounded_up(float(times.max()))
-    yield {"low": low, "high": high}, {}, stats.uniform(low, high - low)
-
-
-def _normal(times: Times) -> Iterator[_Law]:
+    A minimum is rounded down: above any of the times the likelihood would be 0.
+    """
     mean, std = rounded(float(times.mean())), rounded(float(times.std()))
-    if 0 < _CUT * std <= mean:
-        yield {"mean": mean, "std": std}, {}, stats.norm(mean, std)
-
-
-def _lognormal(times: Times) -> Iterator[_Law]:
+    least, most = _rounded_down(float(times.min())), _rounded_up(float(times.max()))
     logs = np.log(times)
+    yield "exponential", {"mean": mean}, {}, stats.expon(scale=mean)
+    if 0 < least < mean:
+        law = stats.expon(least, mean - least)
+        yield "shifted_exponential", {"minimum": least, "mean": mean}, {}, law
+    yield "uniform", {"low": least, "high": most}, {}, stats.uniform(least, most - least)
+    if 0 < _CUT * std <= mean:
+        yield "normal", {"mean": mean, "std": std}, {}, stats.norm(mean, std)
     sigma = rounded(float(logs.std()))
     if 0 < sigma <= 10:
-        mean = rounded(math.exp(float(logs.mean()) + sigma**2 / 2))
-        yield (
-            {"mean": mean},
-            {"sigma": sigma},
-            stats.lognorm(sigma, scale=mean / math.exp(sigma**2 / 2)),
-        )
+        middle = rounded(math.exp(float(logs.mean()) + sigma**2 / 2))
+        law = stats.lognorm(sigma, scale=middle / math.exp(sigma**2 / 2))
+        yield "lognormal", {"mean": middle}, {"sigma": sigma}, law
+    shape = rounded(float(stats.gamma.fit(times, floc=0)[0]))
+    yield "gamma", {"mean": mean}, {"shape": shape}, stats.gamma(shape, scale=mean / shape)
+    if (found := _weibull(logs)) is not None:
+        shape, scale = found
+        of_one = math.gamma(1 + 1 / shape)
+        middle = rounded(scale * of_one)
+        law = stats.weibull_min(shape, scale=middle / of_one)
+        yield "weibull", {"mean": middle}, {"shape": shape}, law
+    excess = float(np.log(times / least).sum())
+    alpha = rounded(times.size / excess) if excess > 0 else 0.0
+    if alpha > 1:
+        yield "pareto", {"minimum": least}, {"alpha": alpha}, stats.pareto(alpha, scale=least)
 
 
-def _gamma(times: Times) -> Iterator[_Law]:
-    mean, shape = rounded(float(times.mean())), rounded(float(stats.gamma.fit(times, floc=0)[0]))
-    yield {"mean": mean}, {"shape": shape}, stats.gamma(shape, scale=mean / shape)
-
-
-def _weibull(times: Times) -> Iterator[_Law]:
-    logs = np.log(times)
+def _weibull(logs: Times) -> tuple[float, float] | None:
+    """Shape and scale of greatest likelihood, to all digits, which scipy's search has not."""
     relative = logs - logs.max()  # so that no power overflows
 
     def slope(log_shape: float) -> float:
@@ -124,32 +113,10 @@ def _weibull(times: Times) -> Iterator[_Law]:
 
     ends = math.log(0.05), math.log(1e6)
     if not slope(ends[0]) * slope(ends[1]) < 0:
-        return
+        return None
     shape = rounded(math.exp(float(brentq(slope, *ends, xtol=1e-12))))
-    scale = math.exp(float(logs.max())) * float(np.exp(shape * relative).mean()) ** (1 / shape)
-    of_one = math.gamma(1 + 1 / shape)
-    mean = rounded(scale * of_one)
-    yield {"mean": mean}, {"shape": shape}, stats.weibull_min(shape, scale=mean / of_one)
-
-
-def _pareto(times: Times) -> Iterator[_Law]:
-    minimum = _rounded_down(float(times.min()))
-    excess = float(np.log(times / minimum).sum())
-    alpha = rounded(times.size / excess) if excess > 0 else 0.0
-    if alpha > 1:
-        yield {"minimum": minimum}, {"alpha": alpha}, stats.pareto(alpha, scale=minimum)
-
-
-_FAMILIES: Final[Mapping[str, Callable[[Times], Iterator[_Law]]]] = {
-    "exponential": _exponential,
-    "shifted_exponential": _shifted_exponential,
-    "uniform": _uniform,
-    "normal": _normal,
-    "lognormal": _lognormal,
-    "gamma": _gamma,
-    "weibull": _weibull,
-    "pareto": _pareto,
-}
+    mean_power = float(np.exp(shape * relative).mean())
+    return shape, math.exp(float(logs.max())) * mean_power ** (1 / shape)
 
 
 def _rounded_down(value: float) -> float:
@@ -215,15 +182,7 @@ _MOST_INLINE: Final = 200
 _ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
 
 
-class ComputePart(NamedTuple):
-    """Comments, YAML lines under `cluster`, and the CSV that these name."""
-
-    comments: tuple[str, ...]
-    yaml: tuple[str, ...]
-    csv: str | None = None
-
-
-def compute_part(table: StepTable, beside: str | None) -> ComputePart:
+def compute_part(table: StepTable, beside: str | None) -> Part:
     """Distribution of a table's step times; `beside`: file name of a CSV, if one is needed."""
     whole: Rows = dict(enumerate(table.rows.values()))
     warm = warm_up(whole)
@@ -251,7 +210,7 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     comments += _compared(choice, drawn=not in_order)
     if choice.best is not None and not in_order:
         yaml = f"compute: {_law(choice.best.fit)}"
-        return ComputePart(tuple(comments), (yaml, *_slower(slow)))
+        return Part(tuple(comments), (yaml, *_slower(slow)))
     return _played(table, rows, comments, beside, "cycle" if in_order else "resample")
 
 
@@ -374,7 +333,7 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
 
 def _played(
     table: StepTable, rows: Rows, comments: Sequence[str], beside: str | None, replay: str
-) -> ComputePart:
+) -> Part:
     """Measured times as the law: from the file that has just these, from a new CSV, or inline."""
     lines = list(comments)
     whole = [len(row) for row in rows.values()] == [len(row) for row in table.rows.values()]
@@ -382,7 +341,7 @@ def _played(
     if table.file is not None and whole and steps <= MOST_ROWS:
         lines.append(f"  {table.file} has to be beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (law,))
+        return Part(tuple(lines), (law,))
     workers, each = list(rows.values())[:MOST_ROWS], steps
     if steps > MOST_ROWS:
         each = MOST_ROWS // len(workers)
@@ -395,12 +354,12 @@ def _played(
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
         lines.append(f"  {beside} has to be beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (law,), f"worker,seconds\n{csv}")
+        return Part(tuple(lines), (law,), f"worker,seconds\n{csv}")
     if steps > _MOST_INLINE:
         lines.append("  --out puts the times into a file of their own")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
     inline += [f"    - [{', '.join(row)}]" for row in kept]
-    return ComputePart(tuple(lines), tuple(inline))
+    return Part(tuple(lines), tuple(inline))
 
 
 def _slower(slow: Sequence[Slow]) -> list[str]:

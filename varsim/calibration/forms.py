@@ -8,18 +8,16 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.calibration.kineto import Collective, Trace, looks_like_kineto, read_kineto
+from varsim.calibration.kineto import Trace, looks_like_kineto, read_kineto
 from varsim.calibration.measurement import (
     SHORTEST,
     StepTable,
-    Transfer,
     TransferTable,
     UnreadableError,
     pattern,
     transfer,
 )
 from varsim.calibration.nccl import (
-    Table,
     looks_like_nccl_json,
     looks_like_nccl_text,
     read_nccl_json,
@@ -42,7 +40,7 @@ FORMS: Final = {
 _STDIN: Final = Path("-")
 _LARGEST_TEXT: Final = 2**26
 _LARGEST_JSON: Final = 2**31
-_LARGEST: Final = {"text": _LARGEST_TEXT, "JSON": _LARGEST_JSON}
+_ACCEPTED: Final = f"accepted are: {'; '.join(FORMS.values())}"
 
 
 class Options(NamedTuple):
@@ -73,84 +71,84 @@ def read_files(
     paths: Sequence[Path], options: Options, said: Callable[[str], None]
 ) -> Measurements:
     """Read all files; `said` gets a line for each. Raises UnreadableError with every complaint."""
-    wrong: list[str] = []
-    transfers: list[TransferTable] = []
-    steps: list[StepTable] = []
-    traces: list[Trace] = []
-    unit_needed = False
     if len({path.resolve() for path in paths}) < len(paths):
-        raise UnreadableError(["a file is given twice"])
+        raise UnreadableError("a file is given twice")
+    wrong: list[str] = []
+    found: list[TransferTable | StepTable | Trace] = []
+    unit_needed = False
     for path in paths:
         try:
             text = _text(path)
-            if options.unit is not None:
-                unit_needed = unit_needed or _needs_unit(text, path.name)
-            for found in _read(path, text, options, said):
-                if isinstance(found, TransferTable):
-                    transfers.append(found)
-                elif isinstance(found, StepTable):
-                    steps.append(found)
-                else:
-                    traces.append(found)
+            if options.unit is not None and text.lstrip()[:1] not in ("{", "["):
+                unit_needed = unit_needed or lacks_unit(text, path.name)
+            found += _read(path, text, options, said)
         except UnreadableError as error:
             wrong += str(error).splitlines()
     if wrong:
-        raise UnreadableError(wrong)
-    _refuse_unused_options(options, transfers, unit_needed)
-    if traces and steps:
-        raise UnreadableError(["step times from traces and from tables: calibrate one at a time"])
-    if not traces:
-        if options.idle is not None:
-            raise UnreadableError(["--idle has no effect: there is no trace of torch.profiler"])
-        return Measurements(tuple(transfers), _joined(steps) if steps else None)
-    all_ranks = combine_ranks(traces, options.idle or "keep")
-    tables = (*transfers, *all_ranks.transfers)
-    recorded = all_ranks.recorded
-    notes = (*recorded, *all_ranks.notes)
-    return Measurements(tables, all_ranks.steps, notes, not transfers, recorded)
-
-
-def _refuse_unused_options(
-    options: Options, transfers: Sequence[TransferTable], unit_needed: bool
-) -> None:
-    """Raise UnreadableError for an option that none of the files has a use for."""
+        raise UnreadableError(*wrong)
+    transfers = tuple(one for one in found if isinstance(one, TransferTable))
+    steps = [one for one in found if isinstance(one, StepTable)]
+    traces = [one for one in found if isinstance(one, Trace)]
     from_nccl = any("nccl-tests" in table.what for table in transfers)
     for name, given in (("--collective", options.collective), ("--ranks", options.ranks)):
         if given is not None and not from_nccl:
-            raise UnreadableError([f"{name} has no effect: there is no output of nccl-tests"])
+            raise UnreadableError(f"{name} has no effect: there is no output of nccl-tests")
     if options.unit is not None and not unit_needed:
-        raise UnreadableError(["--unit has no effect: no column of times lacks its unit"])
-
-
-def _needs_unit(text: str, source: str) -> bool:
-    return text.lstrip()[:1] not in ("{", "[") and lacks_unit(text, source)
+        raise UnreadableError("--unit has no effect: no column of times lacks its unit")
+    if traces and steps:
+        raise UnreadableError("step times from traces and from tables: calibrate one at a time")
+    if traces:
+        ranks = combine_ranks(traces, options.idle or "keep")
+        tables, notes = (*transfers, *ranks.transfers), (*ranks.recorded, *ranks.notes)
+        return Measurements(tables, ranks.steps, notes, not transfers, ranks.recorded)
+    if options.idle is not None:
+        raise UnreadableError("--idle has no effect: there is no trace of torch.profiler")
+    return Measurements(transfers, _joined(steps) if steps else None)
 
 
 def _read(
     path: Path, text: str, options: Options, said: Callable[[str], None]
-) -> list[TransferTable] | list[StepTable] | list[Trace]:
-    source = path.name
+) -> Sequence[TransferTable | StepTable | Trace]:
+    """What a file holds, by its content, or by the form that it is said to have."""
+    source, data, form = path.name, None, options.form
     if not text.strip():
-        raise UnreadableError([f"{source}: the file is empty; {_accepted()}"])
+        raise UnreadableError(f"{source}: the file is empty; {_ACCEPTED}")
     if text.lstrip()[0] in "{[":
         data = _json(text, source)
-        of_json = _form_of_json(data, options, source)
-        assert isinstance(data, dict)
-        said(f"{source}: {FORMS[of_json]}")
-        if of_json == "kineto":
-            return [read_kineto(data, source)]
-        return _used(read_nccl_json(data, source), options)
-    form = options.form or _form_of_text(text, source)
-    if form == "kineto":
-        raise UnreadableError([f"{source}: not a Chrome trace: it is not JSON"])
+        form = "kineto" if looks_like_kineto(data) else "nccl"
+        if form == "nccl" and not looks_like_nccl_json(data):
+            raise UnreadableError(
+                f"{source}: JSON, but neither traceEvents nor results in it; {_ACCEPTED}"
+            )
+        if options.form not in (None, form):
+            raise UnreadableError(f"{source}: not {FORMS[str(options.form)]}, but {FORMS[form]}")
+    elif form == "kineto":
+        raise UnreadableError(f"{source}: not a Chrome trace: it is not JSON")
+    elif form is None:
+        form = _form_of(text, source)
     said(f"{source}: {FORMS[form]}")
     if form == "csv":
         return [read_transfers(text, source, options.unit)]
     if form == "steps":
         return [_with_file(path, read_steps(text, source, options.unit))]
-    if not looks_like_nccl_text(text):
-        raise UnreadableError([f"{source}: no table of nccl-tests in it (size count type ...)"])
-    return _used(read_nccl_text(text, source), options)
+    if isinstance(data, dict):
+        if form == "kineto":
+            return [read_kineto(data, source)]
+        tables = read_nccl_json(data, source)
+    elif looks_like_nccl_text(text):
+        tables = read_nccl_text(text, source)
+    else:
+        raise UnreadableError(f"{source}: no table of nccl-tests in it (size count type ...)")
+    return [transfers_of(table, options.collective, options.ranks) for table in tables]
+
+
+def _form_of(text: str, source: str) -> Form:
+    if looks_like_nccl_text(text):
+        return "nccl"
+    found = looks_like_table(text, source)
+    if found is None:
+        raise UnreadableError(f"{source}: not recognised; {_ACCEPTED}; --as says which it is")
+    return found
 
 
 def _with_file(path: Path, table: StepTable) -> StepTable:
@@ -162,68 +160,32 @@ def _with_file(path: Path, table: StepTable) -> StepTable:
     return table._replace(file=path.name) if dict(enumerate(played)) == table.rows else table
 
 
-def _used(tables: Sequence[Table], options: Options) -> list[TransferTable]:
-    return [transfers_of(table, options.collective, options.ranks) for table in tables]
-
-
-def _form_of_json(data: object, options: Options, source: str) -> Literal["nccl", "kineto"]:
-    found: Literal["nccl", "kineto"]
-    if looks_like_kineto(data):
-        found = "kineto"
-    elif looks_like_nccl_json(data):
-        found = "nccl"
-    else:
-        raise UnreadableError(
-            [f"{source}: JSON, but neither traceEvents nor results in it; {_accepted()}"]
-        )
-    if options.form not in (None, found):
-        raise UnreadableError([f"{source}: not {FORMS[str(options.form)]}, but {FORMS[found]}"])
-    return found
-
-
-def _form_of_text(text: str, source: str) -> Form:
-    if looks_like_nccl_text(text):
-        return "nccl"
-    found = looks_like_table(text, source)
-    if found == "csv":
-        return "csv"
-    if found == "steps":
-        return "steps"
-    raise UnreadableError([f"{source}: not recognised; {_accepted()}; --as says which it is"])
-
-
-def _accepted() -> str:
-    return f"accepted are: {'; '.join(FORMS.values())}"
-
-
 def _text(path: Path) -> str:
     """Text of a file, decompressed if necessary, of bounded size."""
+    name = path.name
     if path.is_dir():
         raise UnreadableError(
-            [f"{path.name or path}: a folder; name its files (or --runs for recordings)"]
+            f"{name or path}: a folder; name its files (or --runs for recordings)"
         )
     try:
         with open(0 if path == _STDIN else path, "rb") as plain:
             packed = plain.peek(2)[:2] == b"\x1f\x8b"
             file = gzip.GzipFile(fileobj=plain) if packed else plain
-            start = file.read(_LARGEST_TEXT + 1)
+            start, kind, most = file.read(_LARGEST_TEXT + 1), "text", _LARGEST_TEXT
             if start.lstrip()[:1] in (b"{", b"["):
-                start += file.read(_LARGEST_JSON + 1 - len(start))
-                kind = "JSON"
-            else:
-                kind = "text"
+                kind, most = "JSON", _LARGEST_JSON
+                start += file.read(most + 1 - len(start))
     except OSError as error:
-        why = error.strerror or str(error)
-        raise UnreadableError([f"{path.name}: cannot be read: {why}"]) from None
+        raise UnreadableError(f"{name}: cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error) as error:
-        raise UnreadableError([f"{path.name}: packed, but broken: {error}"]) from None
-    if len(start) > _LARGEST[kind]:
-        raise UnreadableError([f"{path.name}: more than {_LARGEST[kind] // 2**20} MiB of {kind}"])
+        raise UnreadableError(f"{name}: packed, but broken: {error}") from None
+    if len(start) > most:
+        raise UnreadableError(f"{name}: more than {most // 2**20} MiB of {kind}")
     try:
         return start.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = start.count(b"\n", 0, error.start) + 1
-        raise UnreadableError([f"{path.name}, line {line}: not UTF-8 text"]) from None
+        raise UnreadableError(f"{name}, line {line}: not UTF-8 text") from None
 
 
 def _json(text: str, source: str) -> object:
@@ -231,9 +193,9 @@ def _json(text: str, source: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"{source}, line {error.lineno}, column {error.colno}"
-        raise UnreadableError([f"{place}: broken JSON: {error.msg}"]) from None
+        raise UnreadableError(f"{place}: broken JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:  # as of a number of too many digits
-        raise UnreadableError([f"{source}: broken JSON: {error}"]) from None
+        raise UnreadableError(f"{source}: broken JSON: {error}") from None
 
 
 def _joined(tables: Sequence[StepTable]) -> StepTable:
@@ -242,16 +204,16 @@ def _joined(tables: Sequence[StepTable]) -> StepTable:
         return tables[0]
     if all(list(table.rows) == [0] for table in tables):
         tables = [table.of_worker(worker) for worker, table in enumerate(tables)]
-    source = ", ".join(table.source for table in tables)
     rows: dict[int, tuple[float, ...]] = {}
     numbers: dict[int, tuple[int, ...]] = {}
     for table in tables:
-        for worker, row in table.rows.items():
+        for worker in table.rows:
             if worker in rows:
-                raise UnreadableError([f"{table.source}: worker {worker} stands in two files"])
-            rows[worker] = row
+                raise UnreadableError(f"{table.source}: worker {worker} stands in two files")
+        rows |= table.rows
         numbers |= table.numbers
-    return StepTable(source, {worker: rows[worker] for worker in sorted(rows)}, numbers)
+    source = ", ".join(table.source for table in tables)
+    return StepTable(source, dict(sorted(rows.items())), numbers)
 
 
 # Whether time in which a GPU does nothing counts as compute.
@@ -281,11 +243,11 @@ def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTrace
     rows: dict[int, tuple[float, ...]] = {}
     numbers: dict[int, tuple[int, ...]] = {}
     if idle == "drop" and not all(trace.on_device for trace in traces):
-        raise UnreadableError(["--idle has no effect: a trace has no kernels of a GPU"])
+        raise UnreadableError("--idle has no effect: a trace has no kernels of a GPU")
     for index, trace in enumerate(traces):
         rank = index if trace.rank is None else trace.rank
         if rank in seen:
-            raise UnreadableError([f"{trace.source}: rank {rank} again ({seen[rank]} has it)"])
+            raise UnreadableError(f"{trace.source}: rank {rank} again ({seen[rank]} has it)")
         seen[rank] = trace.source
         rows[rank] = tuple(
             step.whole - step.exposed - (step.idle if idle == "drop" else 0.0)
@@ -293,10 +255,10 @@ def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTrace
         )
         numbers[rank] = tuple(step.number for step in trace.steps)
         if min(rows[rank]) < SHORTEST:
-            raise UnreadableError([f"{trace.source}: a step in which nothing is computed"])
+            raise UnreadableError(f"{trace.source}: a step in which nothing is computed")
     source = ", ".join(seen.values())
+    table = StepTable(source, dict(sorted(rows.items())), numbers, alone=True)
     recorded, notes = tuple(_recorded(traces)), tuple(_notes(traces, idle))
-    table = StepTable(source, {rank: rows[rank] for rank in sorted(rows)}, numbers, alone=True)
     return CombinedTraces(table, tuple(_tables(traces, source)), notes, recorded)
 
 
@@ -328,82 +290,77 @@ def _recorded(traces: Sequence[Trace]) -> Iterator[str]:
             )
 
 
-def _notes(traces: Sequence[Trace], idle: Idle) -> list[str]:
+def _notes(traces: Sequence[Trace], idle: Idle) -> Iterator[str]:
+    """What a step is made of, on average."""
     steps = [step for trace in traces for step in trace.steps]
-    count = len(steps)
+    fields = ("whole", "computing", "communicating", "exposed", "idle")
     whole, computing, sent, exposed, idling = (
-        sum(values) / count
-        for values in zip(
-            *((s.whole, s.computing, s.communicating, s.exposed, s.idle) for s in steps),
-            strict=True,
-        )
+        sum(getattr(step, field) for step in steps) / len(steps) for field in fields
     )
-    of = "1 step" if count == 1 else f"mean of {count} steps"
-    notes = [f"{of}: {format_seconds(whole)} from beginning to end"]
+    of = "1 step" if len(steps) == 1 else f"mean of {len(steps)} steps"
+    yield f"{of}: {format_seconds(whole)} from beginning to end"
     on_device = all(trace.on_device for trace in traces)
     if on_device or sent:
         what, others = ("kernels", "NCCL") if on_device else ("operators of the CPU", "gloo")
-        notes.append(
+        yield (
             f"  {what} other than {others}'s {format_seconds(computing)}, {others}'s "
             f"{format_seconds(sent)}, of which {format_seconds(sent - exposed)} beside others, "
             f"{format_seconds(exposed)} alone"
         )
-        notes.append(f"  compute is the step without what {others} took alone")
+        yield f"  compute is the step without what {others} took alone"
     else:
-        notes.append("  no kernels of a GPU, no collectives of gloo: compute is the whole step")
+        yield "  no kernels of a GPU, no collectives of gloo: compute is the whole step"
     if on_device and idling >= _IDLE * whole:
         share = (
             f"the GPU idles for {format_seconds(idling)} of a step ({100 * idling / whole:.0f} %)"
         )
         if idle == "drop":
-            notes.append(f"  {share}; left out: a step of the scenario is shorter by that")
+            yield f"  {share}; left out: a step of the scenario is shorter by that"
         else:
-            notes.append(
+            yield (
                 f"  {share}: the host, the input or others hold it up; that counts as compute, "
                 "since a step takes it; --idle drop leaves it out"
             )
     if unknown := sum(trace.unknown for trace in traces):
-        notes.append(f"  {unknown} kernels of NCCL whose sizes cannot be seen: left out")
+        yield f"  {unknown} kernels of NCCL whose sizes cannot be seen: left out"
     phases = [sum(values) for values in zip(*(trace.phases for trace in traces), strict=True)]
     if phases[1] > 0:
-        total = sum(phases)
-        forward, backward, optimizer = (100 * value / total for value in phases)
+        forward, backward, optimizer = (100 * value / sum(phases) for value in phases)
         which = "kernels" if on_device else "CPU time"
-        notes.append(
+        yield (
             f"  of the {which}: forward {forward:.1f} %, backward {backward:.1f} %, optimizer "
             f"{optimizer:.1f} %"
         )
-        notes.append(f"  where gradients are sent meanwhile: backward_share: {backward / 100:.3g}")
-    return notes
+        yield f"  where gradients are sent meanwhile: backward_share: {backward / 100:.3g}"
 
 
-def _tables(traces: Sequence[Trace], source: str) -> list[TransferTable]:
+def _tables(traces: Sequence[Trace], source: str) -> Iterator[TransferTable]:
     """A table per collective and number of ranks, a time for each size."""
-    found: dict[tuple[str, int], list[Transfer]] = {}
-    runs: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], dict[float, list[float]]] = {}
     waits = False
-    keys = sorted({(c.name, c.ranks, c.size) for trace in traces for c in trace.collectives})
-    for name, ranks, size in keys:
-        each = [_times(trace.collectives, name, ranks, size) for trace in traces]
-        complete = ranks == len(traces) and len({len(times) for times in each}) == 1
-        waits = waits or not complete
-        if complete:
+    for name, ranks, size in sorted(
+        {(one.name, one.ranks, one.size) for trace in traces for one in trace.collectives}
+    ):
+        each = [
+            [one.seconds for one in trace.collectives if one[:3] == (name, size, ranks)]
+            for trace in traces
+        ]
+        times = [time for one in each for time in one]
+        if ranks == len(traces) and len({len(one) for one in each}) == 1:
             times = [min(side) for side in zip(*each, strict=True)]
         else:
-            times = [time for one in each for time in one]
-        found.setdefault((name, ranks), []).append(transfer(name, ranks, size, median(times)))
-        runs[name, ranks] = runs.get((name, ranks), 0) + len(times)
-    tables = []
-    for (name, ranks), transfers in found.items():
-        notes = [f"{runs[name, ranks]} collectives seen; of each size the median"]
+            waits = True
+        found.setdefault((name, ranks), {})[size] = times
+    for (name, ranks), by_size in found.items():
+        runs = sum(map(len, by_size.values()))
+        notes = [f"{runs} collectives seen; of each size the median"]
         if waits:
             notes.append("not the traces of all ranks: times may contain waiting for late ranks")
-        what = f"{name} of {ranks} ranks, kernels of NCCL"
-        formula = pattern(name, ranks).formula
-        table = TransferTable(source, what, formula, tuple(transfers), tuple(notes), (name, ranks))
-        tables.append(table)
-    return tables
-
-
-def _times(found: Sequence[Collective], name: str, ranks: int, size: float) -> list[float]:
-    return [one.seconds for one in found if (one.name, one.ranks, one.size) == (name, ranks, size)]
+        yield TransferTable(
+            source,
+            f"{name} of {ranks} ranks, kernels of NCCL",
+            pattern(name, ranks).formula,
+            tuple(transfer(name, ranks, size, median(own)) for size, own in by_size.items()),
+            tuple(notes),
+            (name, ranks),
+        )

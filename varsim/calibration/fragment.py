@@ -17,7 +17,7 @@ import numpy as np
 
 from varsim.calibration.compute import compute_part
 from varsim.calibration.forms import Measurements, Options, read_files
-from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
+from varsim.calibration.measurement import Part, Transfer, TransferTable, UnreadableError, with_unit
 from varsim.cluster.clock import Clock
 from varsim.cluster.collectives import plan, ring
 from varsim.cluster.collectives.recurrence import Recurrence
@@ -129,7 +129,7 @@ def split(
         if not found and not wrong:
             wrong.append(f"nodes of {per_node} workers need a collective {where}; there is none")
     if wrong:
-        raise UnreadableError(wrong)
+        raise UnreadableError(*wrong)
     return inside, outside
 
 
@@ -175,7 +175,7 @@ def fit_cards(tables: Sequence[TransferTable], per_node: int, inside: Line) -> L
     start = fit([one for _, _, one in measured])
     if start.per_byte <= 0:
         raise UnreadableError(
-            ["the times across nodes do not grow with the size: measure larger sizes"]
+            "the times across nodes do not grow with the size: measure larger sizes"
         )
     first = [math.log(max(start.latency, _LEAST)), math.log(start.per_byte)]
     found = least_squares(errors, first, diff_step=1e-4, xtol=1e-10, ftol=1e-14)
@@ -212,7 +212,7 @@ def fragment(
     yaml: list[str] = []
     csv = None
     if per_node is not None and size is not None:
-        raise UnreadableError(["--size has no effect: links of nodes are right for all sizes"])
+        raise UnreadableError("--size has no effect: links of nodes are right for all sizes")
     if measured.transfers:
         try:
             if per_node is None:
@@ -225,11 +225,11 @@ def fragment(
             comments.append(f"network: left out: {error}")
         else:
             comments += network.comments
-            yaml.append(network.yaml)
+            yaml += network.yaml
     elif size is not None:
-        raise UnreadableError(["--size has no effect: no transfers were measured"])
+        raise UnreadableError("--size has no effect: no transfers were measured")
     elif per_node is not None:
-        raise UnreadableError(["--workers-per-node has no effect: no transfers were measured"])
+        raise UnreadableError("--workers-per-node has no effect: no transfers were measured")
     if measured.steps is not None:
         compute = compute_part(measured.steps, beside)
         comments += compute.comments
@@ -260,14 +260,7 @@ _WORST: Final = 0.10
 _MOST_SHOWN: Final = 60
 
 
-class NetworkPart(NamedTuple):
-    """Lines of comment, and the line of YAML that stands under `cluster`."""
-
-    comments: tuple[str, ...]
-    yaml: str
-
-
-def network_part(tables: Sequence[TransferTable], size: float | None) -> NetworkPart:
+def network_part(tables: Sequence[TransferTable], size: float | None) -> Part:
     """The line of the sizes around `size` (bytes), or of all.
 
     Raises UnreadableError where times say nothing of a bandwidth, and where no line is right for
@@ -279,17 +272,15 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Network
     if line.per_byte <= 0:
         here = "" if size is None else f" around {_bytes(size)}"
         raise UnreadableError(
-            [f"the times do not grow with the size{here}: no bandwidth is seen; use larger sizes"]
+            f"the times do not grow with the size{here}: no bandwidth is seen; use larger sizes"
         )
     line = rounded(line)
     worst = max(used, key=lambda one: abs(line.error(one)))
     off = abs(line.error(worst))
     if size is None and off > _WORST:
         raise UnreadableError(
-            [
-                f"no latency and bandwidth are right for all sizes ({_bytes(worst.size)} is "
-                f"{100 * off:.0f} % off): give --size, that of your messages"
-            ]
+            f"no latency and bandwidth are right for all sizes ({_bytes(worst.size)} is "
+            f"{100 * off:.0f} % off): give --size, that of your messages"
         )
     yaml = (
         f"network: {{kind: star, bandwidth: {with_unit(line.bandwidth, 'rate')}, "
@@ -297,10 +288,10 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Network
     )
     sizes = {one.size for one in used}
     comments = [*_sources(tables), *_fitted(used, size, line), *_residuals(tables, sizes, line)]
-    return NetworkPart(tuple(comments), yaml)
+    return Part(tuple(comments), (yaml,))
 
 
-def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
+def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
     """Nodes of so many workers: links inside, and one network card each.
 
     Raises UnreadableError where times say nothing of either.
@@ -308,7 +299,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
     inner, outer = split(tables, per_node)
     inside = fit([one for table in inner for one in table.transfers])
     if inside.per_byte <= 0:
-        raise UnreadableError(["the times inside a node do not grow with the size"])
+        raise UnreadableError("the times inside a node do not grow with the size")
     inside = rounded(inside)
     cards = fit_cards(outer, per_node, inside)
     nodes = described(per_node, inside, cards)
@@ -335,7 +326,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
                 f"  {_bytes(one.size):>14} {format_seconds(one.seconds):>10} "
                 f"{format_seconds(modelled):>10} {100 * (modelled / one.seconds - 1):>+7.1f} %"
             )
-    return NetworkPart(tuple(comments), yaml)
+    return Part(tuple(comments), (yaml,))
 
 
 def _sources(tables: Sequence[TransferTable]) -> list[str]:

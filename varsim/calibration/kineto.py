@@ -197,7 +197,7 @@ def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
             except ValueError as problem:
                 wrong.append(f"{source}, event {number}: {problem}")
     if wrong:
-        raise UnreadableError(wrong)
+        raise UnreadableError(*wrong)
     kernels = [event for event in events if event.category in _ON_DEVICE]
     launches = {
         str(event.values["correlation"]): event
@@ -324,7 +324,7 @@ def _profiler_steps(events: Sequence[_Event], source: str) -> list[_Event]:
             found.setdefault(int(number[1]), event)
     if not found:
         raise UnreadableError(
-            [f"{source}: no {_STEP}n in it; call prof.step() after every step, with a schedule"]
+            f"{source}: no {_STEP}n in it; call prof.step() after every step, with a schedule"
         )
     return [found[number] for number in sorted(found)]
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 _MOST_LINES: Final = 20
@@ -24,11 +23,19 @@ LARGEST: Final = 1e18
 class UnreadableError(Exception):
     """Error of unusable files, one line per problem."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, *lines: str) -> None:
         shown = list(lines[:_MOST_LINES])
         if len(lines) > _MOST_LINES:
             shown.append(f"and {len(lines) - _MOST_LINES} more")
         super().__init__("\n".join(shown))
+
+
+class Part(NamedTuple):
+    """Comments, YAML lines under `cluster`, and the CSV that these name."""
+
+    comments: tuple[str, ...]
+    yaml: tuple[str, ...]
+    csv: str | None = None
 
 
 class Transfer(NamedTuple):

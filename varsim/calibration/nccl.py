@@ -32,6 +32,7 @@ from varsim.calibration.measurement import (
 )
 
 _CLOSE: Final = 0.03  # relative: rates are printed with three digits or more
+_MICROSECONDS: Final = 1e-6
 
 
 class Row(NamedTuple):
@@ -63,26 +64,49 @@ def transfers_of(table: Table, collective: str | None, ranks: int | None) -> Tra
     """
     sized = [row for row in table.rows if row.size > 0]
     used = [row for row in sized if row.right]
-    if not used:
-        why = "every result is marked wrong" if sized else "the table has no sizes above 0"
-        raise UnreadableError([f"{table.source}: {why}"])
-    name, count = _collective(table, collective), _ranks(table, ranks)
+    name, count = collective or table.program, ranks or table.ranks
     ratios = [row.ratio for row in used if row.ratio is not None]
-    ratio = median(ratios) if ratios else None
-    expected = pattern(name, count).bus
-    if ratio is not None and abs(ratio / expected - 1) > _CLOSE:
-        raise UnreadableError(
-            [
-                f"{table.source}: busbw / algbw is {ratio:.3g}, but {name} of {count} ranks has "
-                f"{expected:.3g}: set --collective or --ranks right"
-            ]
-        )
+    problem = _problem(sized, used, name, count, ratios)
+    if problem:
+        raise UnreadableError(f"{table.source}: {problem}")
+    assert count is not None
+    shape = pattern(name, count)
     transfers = tuple(transfer(name, count, row.size, row.seconds) for row in used)
     place = "in-place" if used[0].in_place else "out-of-place"
     what = f"{name} of {count} ranks, {place} times of nccl-tests"
-    formula = pattern(name, count).formula
-    notes = _notes(table, used)
-    return TransferTable(table.source, what, formula, transfers, tuple(notes), (name, count))
+    notes = tuple(_notes(table, used))
+    return TransferTable(table.source, what, shape.formula, transfers, notes, (name, count))
+
+
+def _problem(
+    sized: Sequence[Row],
+    used: Sequence[Row],
+    name: str,
+    ranks: int | None,
+    ratios: Sequence[float],
+) -> str:
+    """Why the results cannot be used; nothing where they can."""
+    if not used:
+        return "every result is marked wrong" if sized else "the table has no sizes above 0"
+    if not name:
+        return "which collective was measured? No line says it; give --collective"
+    if name not in COLLECTIVES:
+        known = ", ".join(f"{one}_perf" for one in COLLECTIVES)
+        return f"{name}_perf is not one of the tests that can be read: {known}"
+    if ranks is None:
+        return "how many ranks took part? No line says it; give --ranks"
+    if ranks < 2:
+        return (
+            "1 rank, so nothing was sent (nccl-tests built without MPI=1 do not see the others; "
+            "if there were more, give --ranks)"
+        )
+    expected = pattern(name, ranks).bus
+    if ratios and abs(median(ratios) / expected - 1) > _CLOSE:
+        return (
+            f"busbw / algbw is {median(ratios):.3g}, but {name} of {ranks} ranks has "
+            f"{expected:.3g}: set --collective or --ranks right"
+        )
+    return ""
 
 
 def _notes(table: Table, used: Sequence[Row]) -> list[str]:
@@ -97,40 +121,10 @@ def _notes(table: Table, used: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _collective(table: Table, given: str | None) -> str:
-    """Which collective was measured."""
-    name = given or table.program
-    if not name:
-        raise UnreadableError(
-            [f"{table.source}: which collective was measured? No line says it; give --collective"]
-        )
-    if name not in COLLECTIVES:
-        known = ", ".join(f"{one}_perf" for one in COLLECTIVES)
-        raise UnreadableError(
-            [f"{table.source}: {name}_perf is not one of the tests that can be read: {known}"]
-        )
-    return name
-
-
-def _ranks(table: Table, given: int | None) -> int:
-    """How many ranks took part, at least two."""
-    ranks = given or table.ranks
-    if ranks is None:
-        raise UnreadableError(
-            [f"{table.source}: how many ranks took part? No line says it; give --ranks"]
-        )
-    if ranks < 2:
-        raise UnreadableError(
-            [
-                f"{table.source}: 1 rank, so nothing was sent (nccl-tests built without MPI=1 "
-                "do not see the others; if there were more, give --ranks)"
-            ]
-        )
-    return ranks
+# JSON.
 
 
 _JSON_PROGRAM: Final = re.compile(r"([a-z][a-z_0-9]*?)_perf(?:_mpi)?$")
-_MICROSECONDS: Final = 1e-6
 
 
 def looks_like_nccl_json(data: object) -> bool:
@@ -142,7 +136,7 @@ def read_nccl_json(data: Mapping[str, Any], source: str) -> list[Table]:
     """The one table of a file; UnreadableError names every result that is wrong."""
     results = data.get("results")
     if not isinstance(results, list):
-        raise UnreadableError([f"{source}: results is not a list"])
+        raise UnreadableError(f"{source}: results is not a list")
     wrong: list[str] = []
     rows = []
     for number, result in enumerate(results, start=1):
@@ -151,10 +145,14 @@ def read_nccl_json(data: Mapping[str, Any], source: str) -> list[Table]:
         except ValueError as problem:
             wrong.append(f"{source}, result {number}: {problem}")
     if wrong:
-        raise UnreadableError(wrong)
+        raise UnreadableError(*wrong)
     if not rows:
-        raise UnreadableError([f"{source}: results is empty"])
-    return [Table(source, _json_program(data), _json_ranks(data), rows)]
+        raise UnreadableError(f"{source}: results is empty")
+    arguments = data.get("args")
+    first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
+    found = _JSON_PROGRAM.search(first)
+    program = found[1].rsplit("/", 1)[-1] if found else ""
+    return [Table(source, program, _json_ranks(data.get("config")), rows)]
 
 
 def _json_row(result: object) -> Row:
@@ -194,19 +192,11 @@ def _json_number(values: Mapping[str, Any], key: str) -> float:
     raise ValueError(f"{key} is not a number" if key in values else f"{key} is missing")
 
 
-def _json_program(data: Mapping[str, Any]) -> str:
-    arguments = data.get("args")
-    first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
-    found = _JSON_PROGRAM.search(first)
-    return found[1].rsplit("/", 1)[-1] if found else ""
-
-
-def _json_ranks(data: Mapping[str, Any]) -> int | None:
+def _json_ranks(config: object) -> int | None:
     """The ranks of the largest group; None where none are listed.
 
     Of a process with several ranks only the first is listed: then ranks go up in steps.
     """
-    config = data.get("config")
     if not isinstance(config, Mapping):
         return None
     devices = config.get("devices")
@@ -216,14 +206,13 @@ def _json_ranks(data: Mapping[str, Any]) -> int | None:
             groups.setdefault(str(device.get("group", 0)), set()).add(device["rank"])
     if not groups:
         return None
-    step = _json_count(config, "nthreads") * _json_count(config, "ngpus")
+    counts = (config.get(key) for key in ("nthreads", "ngpus"))
+    step = math.prod(value for value in counts if isinstance(value, int) and value > 0)
     firsts = all(rank % step == 0 for group in groups.values() for rank in group)
     return max(len(group) for group in groups.values()) * (step if firsts else 1)
 
 
-def _json_count(config: Mapping[str, Any], key: str) -> int:
-    value = config.get(key)
-    return value if isinstance(value, int) and value > 0 else 1
+# Text.
 
 
 _HEADER: Final = re.compile(r"size\s+count(\s|$)")
@@ -238,17 +227,6 @@ _MOST_MIDDLE: Final = 2  # redop, root
 _MEASURED: Final = 4  # columns time, algbw, busbw, wrong
 _FEWEST_DIGITS: Final = 1.0  # GB/s; two decimals are printed, so that less has too few digits
 _RIGHT: Final = 0.5  # wrong elements; old versions print the largest error instead
-
-
-class _Word(NamedTuple):
-    text: str
-    column: int
-
-
-class _TornError(Exception):
-    def __init__(self, word: _Word | None, why: str) -> None:
-        place = "" if word is None else f", column {word.column}"
-        super().__init__(f"{place}: {why}")
 
 
 def looks_like_nccl_text(text: str) -> bool:
@@ -280,51 +258,50 @@ def read_nccl_text(text: str, source: str) -> list[Table]:
             tables.append(Table(source, program, ranks, []))
             timestamps, inside = "timestamp" in bare, True
         elif inside and not line.strip().startswith("#") and _ROW.match(bare):
-            words = [_Word(m.group(), m.start() + 1) for m in re.finditer(r"\S+", line)]
             try:
-                tables[-1].rows.append(_text_row(words, timestamps))
-            except _TornError as torn:
+                tables[-1].rows.append(_text_row(list(re.finditer(r"\S+", line)), timestamps))
+            except ValueError as torn:
                 wrong.append(f"{source}, line {number}{torn}")
     if wrong:
-        raise UnreadableError(wrong)
+        raise UnreadableError(*wrong)
     if not any(table.rows for table in tables):
-        raise UnreadableError([f"{source}: a table of nccl-tests without any results"])
+        raise UnreadableError(f"{source}: a table of nccl-tests without any results")
     return [table for table in tables if table.rows]
 
 
-def _text_row(words: list[_Word], timestamps: bool) -> Row:
-    """One line of a table; _TornError where something in it is wrong."""
-    if timestamps and len(words) > _FIRST + _MEASURED and ":" in words[-1].text:
+def _text_row(words: list[re.Match[str]], timestamps: bool) -> Row:
+    """One line of a table; a ValueError says where something in it is wrong."""
+    if timestamps and len(words) > _FIRST + _MEASURED and ":" in words[-1][0]:
         words = words[:-2]  # date and time
     for word in words[:2]:
-        if not _COUNT.fullmatch(word.text):
-            raise _TornError(word, f"{shortened(word.text)} is not a whole number from 0 up")
+        if not _COUNT.fullmatch(word[0]):
+            raise _torn(word, f"{shortened(word[0])} is not a whole number from 0 up")
     middle = len(words) - _FIRST - 2 * _MEASURED
     if not 0 <= middle <= _MOST_MIDDLE:
-        raise _TornError(None, f"{len(words)} columns; the line is torn, or not of nccl-tests")
+        raise ValueError(f": {len(words)} columns; the line is torn, or not of nccl-tests")
     time, algorithm, bus, errors = words[_FIRST + middle : _FIRST + middle + _MEASURED]
     rate, bus_rate = _text_number(algorithm), _text_number(bus)
+    seconds = math.nan
+    if words[0][0].strip("0"):
+        try:
+            seconds = seconds_of(time[0], _MICROSECONDS)
+        except ValueError as problem:
+            raise _torn(time, f"time (us): {problem}") from None
     return Row(
-        size=float(words[0].text),
-        seconds=_text_time(time) if words[0].text.strip("0") else math.nan,
+        size=float(words[0][0]),
+        seconds=seconds,
         ratio=bus_rate / rate if rate >= _FEWEST_DIGITS else None,
-        right=errors.text == "N/A" or _text_number(errors) < _RIGHT,
+        right=errors[0] == "N/A" or _text_number(errors) < _RIGHT,
         in_place=False,
     )
 
 
-def _text_time(word: _Word) -> float:
-    try:
-        return seconds_of(word.text, _MICROSECONDS)
-    except ValueError as problem:
-        raise _TornError(word, f"time (us): {problem}") from None
+def _text_number(word: re.Match[str]) -> float:
+    with suppress(ValueError):
+        if math.isfinite(value := float(word[0])):
+            return value
+    raise _torn(word, f"{shortened(word[0])} is not a number")
 
 
-def _text_number(word: _Word) -> float:
-    try:
-        value = float(word.text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise _TornError(word, f"{shortened(word.text)} is not a number")
-    return value
+def _torn(word: re.Match[str], why: str) -> ValueError:
+    return ValueError(f", column {word.start() + 1}: {why}")

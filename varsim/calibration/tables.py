@@ -7,8 +7,9 @@ begin with # are skipped.
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from varsim.calibration.measurement import (
     TIME_UNITS,
@@ -22,9 +23,9 @@ from varsim.calibration.measurement import (
     shortened,
 )
 
-ACCEPTED: Final = (
-    "bytes,seconds (with other units: size_kB,time_us), or worker,step,seconds, or one column of "
-    "times per worker (worker_0_ms,worker_1_ms)"
+_WANT: Final = (
+    "columns may be bytes,seconds (with other units: size_kB,time_us), or worker,step,seconds, or "
+    "one column of times per worker (worker_0_ms,worker_1_ms)"
 )
 _SIZE_UNITS: Final = {
     **dict.fromkeys(("b", "byte", "bytes"), 1.0),
@@ -43,10 +44,7 @@ _WORKER_COLUMN: Final = re.compile(
 )
 _LONGEST_LINE: Final = 100_000
 
-
-class _Line(NamedTuple):
-    number: int
-    fields: list[str]
+T = TypeVar("T")
 
 
 class _Column(NamedTuple):
@@ -57,26 +55,122 @@ class _Column(NamedTuple):
     worker: int | None = None
 
 
-def looks_like_table(text: str, source: str) -> str:
-    """`csv`, `steps`, or nothing: by the header."""
-    header = next(_lines(text, source), None)
-    if header is None:
-        return ""
-    columns = [_column(name) for name in header.fields]
+class _Line(NamedTuple):
+    number: int
+    fields: list[str]
+
+
+class _Table:
+    """Lines under a header, read value by value; `wrong`: a line for each that is none.
+
+    `bare`: a single column of times needs no header.
+    """
+
+    def __init__(self, text: str, source: str, unit: str | None, *, bare: bool = False) -> None:
+        self._source, self._unit = source, unit
+        self.wrong: list[str] = []
+        lines = list(_lines(text, source))
+        if not lines:
+            raise UnreadableError(f"{source}: the file is empty; {_WANT}")
+        if bare and len(lines[0].fields) == 1 and _is_number(lines[0].fields[0]):
+            if unit is None:
+                number = lines[0].number
+                raise UnreadableError(
+                    f"{source}, line {number}: no header says the unit; give --unit ms, or {_WANT}"
+                )
+            lines.insert(0, _Line(lines[0].number, ["time"]))
+        self._header, *self._lines = lines
+        self.columns = [_column(name) for name in self._header.fields]
+
+    def lines(self) -> Iterator[_Line]:
+        """Those that have as many values as the header."""
+        wanted = len(self._header.fields)
+        for line in self._lines:
+            if len(line.fields) == wanted:
+                yield line
+            else:
+                values = f"{len(line.fields)} values where the header has {wanted}"
+                self.wrong.append(f"{self._source}, line {line.number}: {values}")
+
+    def refused(self, problem: str) -> UnreadableError:
+        """The error of a header that is wrong."""
+        return UnreadableError(f"{self._source}, line {self._header.number}{problem}")
+
+    def only(self, holds: str, what: str) -> int:
+        """The one column of a kind, which is called `what` in a complaint."""
+        found = [index for index, column in enumerate(self.columns) if column.holds == holds]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(self._header.fields[index].strip() for index in found)
+        asked = f"which of {names} is the {what}" if found else f"where is the {holds}"
+        raise self.refused(f": {asked}? {_WANT}")
+
+    def first(self, holds: str) -> int | None:
+        """The first column of a kind."""
+        found = (index for index, column in enumerate(self.columns) if column.holds == holds)
+        return next(found, None)
+
+    def time_unit(self, index: int) -> float:
+        """Seconds per unit of a column of times."""
+        unit = self.columns[index].unit
+        if unit is None and self._unit is not None:
+            unit = TIME_UNITS[self._unit]
+        if unit is None:
+            name = self._header.fields[index].strip()
+            raise self.refused(
+                f", column {index + 1}: {shortened(name)} has no unit: name it {name}_ms, "
+                f"{name}_us or {name}_s, or give --unit"
+            )
+        return unit
+
+    def read(self, line: _Line, index: int, read: Callable[[str], T]) -> T | None:
+        """A value; None where it is none."""
+        try:
+            return read(line.fields[index])
+        except ValueError as problem:
+            name = self._header.fields[index].strip()
+            place = f"{self._source}, line {line.number}, column {index + 1} ({name})"
+            self.wrong.append(f"{place}: {problem}")
+            return None
+
+    def again(self, line: _Line, problem: str) -> None:
+        """Something wrong with a whole line."""
+        self.wrong.append(f"{self._source}, line {line.number}: {problem}")
+
+    def steps(self, found: Mapping[int, Sequence[tuple[int, float]]]) -> StepTable:
+        """Times of steps by worker, each with its number; raises what is wrong with the lines."""
+        self.check(len(found))
+        workers = sorted(found)
+        rows = {worker: tuple(time for _, time in found[worker]) for worker in workers}
+        numbers = {worker: tuple(number for number, _ in found[worker]) for worker in workers}
+        return StepTable(self._source, rows, numbers)
+
+    def check(self, found: int) -> None:
+        """Raise UnreadableError where a line is wrong, or nothing was found."""
+        if self.wrong:
+            raise UnreadableError(*self.wrong)
+        if not found:
+            raise UnreadableError(f"{self._source}: nothing after the header")
+
+
+def looks_like_table(text: str, source: str) -> Literal["csv", "steps"] | None:
+    """Which of the two it is, by the header; None for neither."""
+    fields = next((line.fields for line in _lines(text, source)), [])
+    columns = [_column(name) for name in fields]
     holds = [column.holds for column in columns]
     if "size" in holds and "time" in holds:
         return "csv"
     times = any(column.holds == "time" or column.worker is not None for column in columns)
-    return "steps" if times or (len(columns) == 1 and _is_number(header.fields[0])) else ""
+    return "steps" if times or (len(columns) == 1 and _is_number(fields[0])) else None
 
 
 def lacks_unit(text: str, source: str) -> bool:
     """Is there a column of times whose unit the header does not say?"""
-    header = next(_lines(text, source), None)
-    columns = [] if header is None else [_column(name) for name in header.fields]
+    fields = next((line.fields for line in _lines(text, source)), [])
+    columns = [_column(name) for name in fields]
     return any(
         one.unit is None and (one.worker is not None or one.holds == "time") for one in columns
-    ) or (header is not None and _is_number(header.fields[0]))
+    ) or (bool(fields) and _is_number(fields[0]))
 
 
 def read_transfers(text: str, source: str, unit: str | None) -> TransferTable:
@@ -84,30 +178,16 @@ def read_transfers(text: str, source: str, unit: str | None) -> TransferTable:
 
     `unit` is that of times whose column has none. Raises UnreadableError.
     """
-    header, *lines = _all_lines(text, source)
-    columns = [_column(name) for name in header.fields]
-    where = {
-        name: [i for i, c in enumerate(columns) if c.holds == name] for name in ("size", "time")
-    }
-    for name, found in where.items():
-        if len(found) != 1:
-            names = ", ".join(header.fields[i].strip() for i in found)
-            what = f"which of {names} is the {name}" if found else f"where is the {name}"
-            raise UnreadableError([f"{source}, line {header.number}: {what}? {_want()}"])
-    size, time = where["size"][0], where["time"][0]
-    time_unit = _unit(header, time, columns[time], unit, source)
-    size_unit = columns[size].unit or 1.0
-    wrong: list[str] = []
+    table = _Table(text, source, unit)
+    size, time = table.only("size", "size"), table.only("time", "time")
+    per_size, per_time = table.columns[size].unit or 1.0, table.time_unit(time)
     transfers = []
-    for line in lines:
-        fields = _fields(line, header, source, wrong)
-        if fields is None:
-            continue
-        count = _value(line, size, header, source, wrong, size_unit, is_time=False)
-        seconds = _value(line, time, header, source, wrong, time_unit, is_time=True)
+    for line in table.lines():
+        count = table.read(line, size, lambda text: bytes_of(text, per_size))
+        seconds = table.read(line, time, lambda text: seconds_of(text, per_time))
         if count is not None and seconds is not None:
             transfers.append(Transfer(count, seconds, 1, count))
-    _refuse(wrong, source, len(transfers))
+    table.check(len(transfers))
     sizes = len({one.size for one in transfers})
     notes = []
     if sizes < len(transfers):
@@ -121,98 +201,45 @@ def read_steps(text: str, source: str, unit: str | None) -> StepTable:
 
     `unit` is that of times whose column has none. Raises UnreadableError.
     """
-    first, *rest = _all_lines(text, source)
-    if len(first.fields) == 1 and _is_number(first.fields[0]):
-        first, rest = _Line(first.number, ["time"]), [first, *rest]
-        if unit is None:
-            raise UnreadableError(
-                [
-                    f"{source}, line {first.number}: no header says the unit; give --unit ms, "
-                    f"or {_want()}"
-                ]
-            )
-    columns = [_column(name) for name in first.fields]
-    wide = [i for i, column in enumerate(columns) if column.worker is not None]
-    if wide:
-        return _wide(first, rest, columns, wide, source, unit)
-    return _long(first, rest, columns, source, unit)
-
-
-def _long(
-    header: _Line, lines: Sequence[_Line], columns: list[_Column], source: str, unit: str | None
-) -> StepTable:
-    times = [i for i, column in enumerate(columns) if column.holds == "time"]
-    if len(times) != 1:
-        names = ", ".join(header.fields[i].strip() for i in times)
-        what = f"which of {names} is the step's time" if times else "where is the time"
-        raise UnreadableError([f"{source}, line {header.number}: {what}? {_want()}"])
-    time = times[0]
-    time_unit = _unit(header, time, columns[time], unit, source)
-    worker = next((i for i, column in enumerate(columns) if column.holds == "worker"), None)
-    step = next((i for i, column in enumerate(columns) if column.holds == "step"), None)
-    wrong: list[str] = []
+    table = _Table(text, source, unit, bare=True)
+    if any(column.worker is not None for column in table.columns):
+        return _wide(table)
+    time = table.only("time", "step's time")
+    per_time = table.time_unit(time)
+    worker, step = table.first("worker"), table.first("step")
     seen: dict[tuple[int, int], int] = {}
     found: dict[int, list[tuple[int, float]]] = {}
-    for line in lines:
-        if _fields(line, header, source, wrong) is None:
-            continue
-        seconds = _value(line, time, header, source, wrong, time_unit, is_time=True)
-        who = 0 if worker is None else _index(line, worker, header, source, wrong)
-        when = line.number if step is None else _index(line, step, header, source, wrong)
+    for line in table.lines():
+        seconds = table.read(line, time, lambda text: seconds_of(text, per_time))
+        who = 0 if worker is None else table.read(line, worker, _index)
+        when = len(found.get(who or 0, ())) if step is None else table.read(line, step, _index)
         if seconds is None or who is None or when is None:
             continue
         if (who, when) in seen:
-            wrong.append(
-                f"{source}, line {line.number}: step {when} of worker {who} again (line "
-                f"{seen[who, when]} has it)"
-            )
+            before = f"line {seen[who, when]} has it"
+            table.again(line, f"step {when} of worker {who} again ({before})")
         seen[who, when] = line.number
         found.setdefault(who, []).append((when, seconds))
-    _refuse(wrong, source, len(found))
-    in_order = {who: sorted(found[who]) for who in sorted(found)}
-    rows = {who: tuple(time for _, time in row) for who, row in in_order.items()}
-    if step is None:
-        numbers = {who: tuple(range(len(row))) for who, row in rows.items()}
-    else:
-        numbers = {who: tuple(when for when, _ in row) for who, row in in_order.items()}
-    return StepTable(source, rows, numbers)
+    return table.steps({who: sorted(row) for who, row in found.items()})
 
 
-def _wide(
-    header: _Line,
-    lines: Sequence[_Line],
-    columns: list[_Column],
-    wide: list[int],
-    source: str,
-    unit: str | None,
-) -> StepTable:
+def _wide(table: _Table) -> StepTable:
     """One column per worker; columns may end early."""
-    wrong: list[str] = []
-    units = {i: _unit(header, i, columns[i], unit, source) for i in wide}
     found: dict[int, list[tuple[int, float]]] = {}
-    for index in wide:
-        worker = columns[index].worker
-        assert worker is not None
-        if worker in found:
-            raise UnreadableError(
-                [f"{source}, line {header.number}, column {index + 1}: worker {worker} twice"]
-            )
-        found[worker] = []
-    for number, line in enumerate(lines):
-        if _fields(line, header, source, wrong) is None:
-            continue
-        for index in wide:
-            if not line.fields[index].strip():
-                continue
-            seconds = _value(line, index, header, source, wrong, units[index], is_time=True)
-            worker = columns[index].worker
-            if seconds is not None and worker is not None:
-                found[worker].append((number, seconds))
-    there = {worker: times for worker, times in sorted(found.items()) if times}
-    _refuse(wrong, source, len(there))
-    rows = {worker: tuple(time for _, time in times) for worker, times in there.items()}
-    numbers = {worker: tuple(step for step, _ in times) for worker, times in there.items()}
-    return StepTable(source, rows, numbers)
+    readers: list[tuple[int, float, list[tuple[int, float]]]] = []
+    for index, column in enumerate(table.columns):
+        if column.worker is not None:
+            if column.worker in found:
+                raise table.refused(f", column {index + 1}: worker {column.worker} twice")
+            row = found.setdefault(column.worker, [])
+            readers.append((index, table.time_unit(index), row))
+    for number, line in enumerate(table.lines()):
+        for index, unit, row in readers:
+            if line.fields[index].strip():
+                seconds = table.read(line, index, partial(seconds_of, unit=unit))
+                if seconds is not None:
+                    row.append((number, seconds))
+    return table.steps({worker: times for worker, times in found.items() if times})
 
 
 def _lines(text: str, source: str) -> Iterator[_Line]:
@@ -223,15 +250,8 @@ def _lines(text: str, source: str) -> Iterator[_Line]:
             continue
         separator = separator or max(",;\t", key=line.count)
         if len(line) > _LONGEST_LINE:
-            raise UnreadableError([f"{source}, line {number}: longer than {_LONGEST_LINE} letters"])
+            raise UnreadableError(f"{source}, line {number}: longer than {_LONGEST_LINE} letters")
         yield _Line(number, next(csv.reader([line], delimiter=separator, skipinitialspace=True)))
-
-
-def _all_lines(text: str, source: str) -> list[_Line]:
-    lines = list(_lines(text, source))
-    if not lines:
-        raise UnreadableError([f"{source}: the file is empty; {_want()}"])
-    return lines
 
 
 def _column(name: str) -> _Column:
@@ -254,67 +274,11 @@ def _column(name: str) -> _Column:
     return _Column("other", None)
 
 
-def _unit(header: _Line, index: int, column: _Column, given: str | None, source: str) -> float:
-    """Seconds per unit of a column of times."""
-    if column.unit is not None:
-        return column.unit
-    if given is not None:
-        return TIME_UNITS[given]
-    name = header.fields[index].strip()
-    raise UnreadableError(
-        [
-            f"{source}, line {header.number}, column {index + 1}: {shortened(name)} has no unit: "
-            f"name it {name}_ms, {name}_us or {name}_s, or give --unit"
-        ]
-    )
-
-
-def _fields(line: _Line, header: _Line, source: str, wrong: list[str]) -> list[str] | None:
-    if len(line.fields) == len(header.fields):
-        return line.fields
-    wrong.append(
-        f"{source}, line {line.number}: {len(line.fields)} values where the header has "
-        f"{len(header.fields)}"
-    )
-    return None
-
-
-def _value(
-    line: _Line,
-    index: int,
-    header: _Line,
-    source: str,
-    wrong: list[str],
-    unit: float,
-    *,
-    is_time: bool,
-) -> float | None:
-    text = line.fields[index]
-    try:
-        return seconds_of(text, unit) if is_time else bytes_of(text, unit)
-    except ValueError as problem:
-        name = header.fields[index].strip()
-        wrong.append(f"{source}, line {line.number}, column {index + 1} ({name}): {problem}")
-        return None
-
-
-def _index(line: _Line, index: int, header: _Line, source: str, wrong: list[str]) -> int | None:
-    text = line.fields[index].strip()
+def _index(text: str) -> int:
+    text = text.strip()
     if text.isascii() and text.isdecimal() and len(text) <= 9:
         return int(text)
-    name = header.fields[index].strip()
-    wrong.append(
-        f"{source}, line {line.number}, column {index + 1} ({name}): {shortened(text)} is not a "
-        "number from 0 up"
-    )
-    return None
-
-
-def _refuse(wrong: list[str], source: str, found: int) -> None:
-    if wrong:
-        raise UnreadableError(wrong)
-    if not found:
-        raise UnreadableError([f"{source}: nothing after the header"])
+    raise ValueError(f"{shortened(text)} is not a number from 0 up")
 
 
 def _is_number(text: str) -> bool:
@@ -323,7 +287,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _want() -> str:
-    return f"columns may be {ACCEPTED}"

@@ -273,10 +273,10 @@ def stragglers(
         read = read_files(files, Options(unit=unit), lambda _: None)
         steps = read.steps
         if steps is None:
-            raise UnreadableError([f"{files[0].name}: no step times; see varsim calibrate"])
+            raise UnreadableError(f"{files[0].name}: no step times; see varsim calibrate")
         found = of_common_steps(steps)
         if found is None:
-            raise UnreadableError([f"{steps.source}: no step that all workers have"])
+            raise UnreadableError(f"{steps.source}: no step that all workers have")
     except UnreadableError as error:
         refuse(str(error))
     left = sum(map(len, steps.rows.values())) - found.table.size
