@@ -11,6 +11,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from varsim.cli.app import app
 from varsim.cli.catalogue import TABLES
+from varsim.core.refusal import Refusal
 from varsim.core.schema import field_docstrings
 from varsim.scenario.shape import Shape, described, kinds, members
 from varsim.scenario.training import Scenario
@@ -103,13 +104,30 @@ def keys_of_variables() -> Iterator[str]:
 
 
 def strategies() -> Iterator[str]:
-    """What each strategy does, step by step: its docstring."""
+    """What each strategy does, step by step, what it is made of, and what does not go together."""
     for kind, model in STRATEGIES.items():
-        first, _, rest = (model.__doc__ or "").partition("\n\n")
-        lines = [line.strip() for line in rest.strip().splitlines()]
-        # Sentences that end with their line end a paragraph: else each would be one long block.
-        said = "".join(f"{line}\n\n" if line.endswith(".") else f"{line} " for line in lines)
-        yield f"## `{kind}`\n\n{first}\n\n{said.strip()}\n"
+        yield f"## `{kind}`\n\n{_paragraphs(model)}\n"
+        for part in model.made_of:
+            yield f"### {part.__name__}\n\n{_paragraphs(part)}\n"
+        if model.conflicts:
+            yield "Refused together:\n"
+            yield "\n".join(f"- {_whole(conflict)}" for conflict in model.conflicts) + "\n"
+
+
+def _paragraphs(described: type) -> str:
+    """A docstring in paragraphs."""
+    first, _, rest = (described.__doc__ or "").partition("\n\n")
+    lines = [line.strip() for line in rest.strip().splitlines()]
+    # Sentences that end with their line end a paragraph: else each would be one long block.
+    said = "".join(f"{line}\n\n" if line.endswith(".") else f"{line} " for line in lines)
+    return f"{first}\n\n{said.strip()}"
+
+
+def _whole(conflict: Refusal) -> str:
+    """A sentence with its settings as they are written."""
+    without = conflict.with_.startswith("no ")
+    beside = f"{'no ' if without else ''}`{conflict.with_.removeprefix('no ')}`"
+    return conflict.sentence(f"`{conflict.if_}`", beside)
 
 
 def commands() -> Iterator[str]:

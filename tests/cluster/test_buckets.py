@@ -144,5 +144,5 @@ class TestBlocks:
         assert moments() == moments(bucketing="blocks") != moments(bucketing="ddp")
 
     def test_they_have_no_size(self) -> None:
-        with pytest.raises(ValueError, match="bucketing blocks has a bucket for each block"):
+        with pytest.raises(ValueError, match="bucketing blocks: it has a bucket for each block"):
             by_hand(bucketing="blocks", bucket_size=1, sharding="gradients")

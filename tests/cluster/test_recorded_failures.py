@@ -90,7 +90,7 @@ def test_what_a_record_cannot_mean_is_refused(
         ({"failures": ((1.0, "worker", 0), (2.0, "worker", 0, 3.0))}, "either each has an end"),
         (
             {"failures": ((1.0, "rack", 0),), "domain": "rack"},
-            "domain has no effect: each of failures",
+            "domain has no effect without file",
         ),
     ],
 )

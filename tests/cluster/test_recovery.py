@@ -86,7 +86,7 @@ REFUSED: dict[str, dict[str, Any]] = {
         "network": {**MORTAL["network"], "kind": "full_mesh"},
     },
     "failures would be met": {"failures": {"horizon": 1e9, "of": ({**SOURCE, "mtbf": 1.0},)}},
-    "goes with blocking": {
+    "work goes on beside an asynchronous write": {
         "failures": {"strike": "while_computing"},
         "checkpoint": ASYNCHRONOUS,
     },
@@ -122,25 +122,27 @@ REFUSED: dict[str, dict[str, Any]] = {
         }
     },
     "Input should be 'restart', 'wait' or": {"recovery": {"policy": "pray"}},
-    "fewest has no effect: policy wait needs all": {"recovery": {"policy": "wait", "fewest": 2}},
+    "fewest has no effect with policy wait: it needs all": {
+        "recovery": {"policy": "wait", "fewest": 2}
+    },
     "fewest must be below the number of hosts": {"recovery": {**FEWER, "fewest": 3}},
     "has no effect: a host that fails is back at once": {
         "failures": {"of": ({**SOURCE, "repair": None},)},
         "recovery": FEWER,
     },
-    "does not go with checkpoint.mode asynchronous: write blocking": {
+    "does not go with checkpoint.mode asynchronous: work": {
         "checkpoint": {"mode": "asynchronous"},
         "recovery": FEWER,
     },
-    "only when no host is left; give a time": {
+    "only when no host is left .give a time": {
         "checkpoint": {"every": "optimal"},
         "recovery": {"policy": "wait"},
     },
-    "strike while_computing: write always": {
+    "does not go with failures.strike while_computing": {
         "failures": {"strike": "while_computing"},
         "recovery": {"policy": "wait"},
     },
-    "a network of kind racks: hosts are not alike": {"recovery": FEWER},
+    "cluster.network racks: hosts are not alike": {"recovery": FEWER},
     "cluster.slow_workers: hosts are not alike": {
         "cluster": {"slow_workers": ({"rank": 0, "factor": 2.0},)},
         "recovery": FEWER,

@@ -186,8 +186,8 @@ class TestServers:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no rate of flows": ({"kind": "star", "flows": 2}, "flow_bandwidth is missing"),
-    "no number of flows": ({"kind": "star", "flow_bandwidth": 1e3}, "flows is missing"),
+    "no rate of flows": ({"kind": "star", "flows": 2}, "flows needs flow_bandwidth"),
+    "no number of flows": ({"kind": "star", "flow_bandwidth": 1e3}, "flow_bandwidth needs flows"),
     "no uplink": ({"kind": "racks", "hosts_per_rack": 2}, "give either oversubscription"),
     "two uplinks": (
         {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "uplink_bandwidth": 1e3},

@@ -167,7 +167,7 @@ class TestOverlap:
     @pytest.mark.parametrize(
         ("settings", "cluster", "why"),
         [
-            ({"fragments": 2}, {}, "overlap does not go with 2 fragments"),
+            ({"fragments": 2}, {}, "overlap does not go with fragments"),
             ({}, {"optimizer_time": 0.01}, "does not go with cluster.optimizer_time"),
             ({}, {"overlap_pace": 0.5}, "cluster.overlap_pace"),
         ],

@@ -140,8 +140,8 @@ class TestWhatStays:
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
-            ({"collective": "push_pull"}, "goes with collective ring"),
-            ({"collective": "halving_doubling"}, "goes with collective ring"),
+            ({"collective": "push_pull"}, "does not go with collective"),
+            ({"collective": "halving_doubling"}, "does not go with collective"),
             ({"micro_batches": 2, "drop_compute": {"threshold": 1.0}}, "go with drop_compute"),
         ],
     )
@@ -164,7 +164,7 @@ class TestWhatStays:
 
 
 def test_gathers_of_parameters_have_no_forward_overlap_of_their_own() -> None:
-    with pytest.raises(ValidationError, match="beside both passes with overlap: true"):
+    with pytest.raises(ValidationError, match="overlap: true gathers beside both passes"):
         sharded({"sharding": "parameters", "overlap": "forward"})
 
 

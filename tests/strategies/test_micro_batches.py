@@ -85,7 +85,7 @@ class TestDropCompute:
 @pytest.mark.parametrize(
     ("strategy", "told"),
     [
-        (dropping(0.05, number=1), "drop_compute has no effect with one micro-batch"),
+        (dropping(0.05, number=1), "drop_compute has no effect with micro_batches 1"),
         (dropping(-1.0), "threshold"),
         (accumulating(0), "micro_batches"),
     ],

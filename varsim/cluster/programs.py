@@ -38,6 +38,7 @@ from varsim.core.operation import (
     Transfer,
     collective_mismatch,
 )
+from varsim.core.refusal import RefusalError, refused
 from varsim.core.schema import Model
 from varsim.core.stream import keyed, stream
 from varsim.distribute.program import ACTIONS, Program, VariableDescription
@@ -247,14 +248,15 @@ class ReplicaCluster(Model):
     network: Star
     """The links between the machines."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if self.compute is not None:
             check_no_batch(self.compute, "compute")
         check_ranks(self.workers, self.slow_workers, self.network.slow_links)
         if not self.network.plain or self.network.protocols is not None:
-            yield (
-                "network: programs of variables go over a star without message_overhead, flows or "
-                "protocols"
+            yield refused(
+                "network",
+                ": programs of variables go over a star without message_overhead, flows or "
+                "protocols",
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationInfo
 
-from varsim.core.schema import RefusalError
+from varsim.core.refusal import RefusalError
 
 _LARGEST_FILE: Final = 2**20
 # So that a resolved scenario stays a file that can be loaded again.

@@ -30,7 +30,8 @@ from varsim.core.distribution import (
     Weibull,
 )
 from varsim.core.measured_times import MeasuredTimes
-from varsim.core.schema import Model, RefusalError
+from varsim.core.refusal import RefusalError
+from varsim.core.schema import Model
 from varsim.core.table import Models
 
 __all__ = [

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from varsim.core.schema import RefusalError
+from varsim.core.refusal import RefusalError
 
 # The column of hardware.csv that holds the dense peak of each precision, in TFLOP/s.
 PRECISIONS: Final[Mapping[str, str]] = {

@@ -3,9 +3,9 @@
 import ast
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar, Self, Union
 
 from pydantic import (
@@ -19,17 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-
-class RefusalError(ValueError):
-    """A refusal with the path below the refusing model that it is about, where it is shown.
-
-    Any other ValueError of a model is about the path that its message begins with (`stop.time has
-    no effect: ...`), or else about the whole model.
-    """
-
-    def __init__(self, message: str, *path: str | int) -> None:
-        super().__init__(message)
-        self.path = path
+from varsim.core.refusal import Refusal, RefusalError, refusals
 
 
 class Model(BaseModel):
@@ -49,18 +39,22 @@ class Model(BaseModel):
     also_known_as: ClassVar[tuple[str, ...]] = ()
     # What others call it with a setting, and that setting as it is written: `key: value`.
     known_with: ClassVar[Mapping[str, str]] = {}
+    # What of it does not go together, or not with what it is checked against.
+    conflicts: ClassVar[Sequence[Refusal]] = ()
+    # What is meant by a key that is None.
+    left_out: ClassVar[Mapping[str, object]] = {}
 
-    def refusals(self) -> Iterable[str]:
-        """What is wrong with it, and what to write instead; the first is what is said.
+    def refusals(self) -> Iterable[RefusalError | str]:
+        """What else is wrong with it, and what to write instead; the first is what is said.
 
-        Each begins with the path that it is about, as far as it is about one: see `RefusalError`.
+        A text is about all of it, or about the path that it begins with.
         """
         return ()
 
     @model_validator(mode="after")
     def _refused(self) -> Self:
-        for why in self.refusals():
-            raise ValueError(why)
+        for why in chain(self.refusals(), refusals(self.conflicts, {"": self})):
+            raise why if isinstance(why, RefusalError) else ValueError(why)
         return self
 
 

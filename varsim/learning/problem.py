@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.core.schema import RefusalError
+from varsim.core.refusal import RefusalError
 from varsim.core.stream import stream
 from varsim.core.table import Models
 from varsim.core.units import Bytes

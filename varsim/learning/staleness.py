@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field, NonNegativeInt
 
+from varsim.core.refusal import refused
 from varsim.core.schema import Model, one_of
 from varsim.learning.gradient import Array, Value
 from varsim.learning.gradient_form import IndexedSlices
@@ -66,10 +67,11 @@ class InverseStaleness(StalenessPolicy):
     def check(self, rule: Optimizer) -> None:
         """Plain SGD only."""
         if rule.kind != "sgd":
-            raise ValueError(
-                f"staleness_policy inverse goes with plain sgd only, not {rule.kind}: a rate for "
-                "each gradient says nothing about what an optimizer remembers (delay_compensated "
-                "and drop_above go with all)"
+            raise refused(
+                "staleness_policy",
+                f"inverse goes with plain sgd only, not {rule.kind}: a rate for each gradient says "
+                "nothing about what an optimizer remembers (delay_compensated and drop_above go "
+                "with all)",
             )
 
     def adjusted(self, gradient: Value, staleness: int, now: Array, read: Array) -> Value:

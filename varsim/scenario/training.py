@@ -1,6 +1,5 @@
 """Scenario of training: seed, replications, cluster, workload, strategies, stop rule."""
 
-import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
@@ -20,7 +19,7 @@ from varsim.cluster.description.refusals import (
 from varsim.cluster.failures.life import fewest
 from varsim.cluster.record.memory import Memory
 from varsim.cluster.servers.placement import check_parts
-from varsim.core.schema import RefusalError
+from varsim.core.refusal import RefusalError
 from varsim.learning.workload import Workload
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
@@ -96,9 +95,8 @@ class Scenario(ShownAsFile):
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
                 strategy.check_life(self.failures, self.recovery, self.cluster_of(strategy))
             except ValueError as error:
-                # A message that begins with one of its keys points at that.
-                own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
-                raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
+                known = error if isinstance(error, RefusalError) else RefusalError(str(error))
+                raise known.within("strategies", index) from None
         if not any(chosen):
             return self  # whoever asked for strategies that are not there is told so
         check_events(self.events, self.cluster.workers, self.stop.time)
@@ -153,7 +151,8 @@ class Scenario(ShownAsFile):
         try:
             return self.checkpoint.through(cluster.network, strategy.saves(cluster, workload))
         except ValidationError as error:
-            raise ValueError(f"checkpoint.{error.errors()[0]['ctx']['error']}") from None
+            (why,) = (one["ctx"]["error"] for one in error.errors())
+            raise why.within("checkpoint") from None
 
     @property
     def target_loss(self) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from varsim.core.gone import instead
-from varsim.core.schema import RefusalError
+from varsim.core.refusal import RefusalError, dotted
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
 from varsim.scenario.shape import (
@@ -398,22 +398,27 @@ def _refused(place: _Place, error: object) -> tuple[Mark, str]:
         return place.value_mark, f"{place.name}: {message}{shown}"
     if message.startswith("must be "):
         return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
-    whole = "".join(f"{step}." for step in place.path)
+    whole = f"{dotted(place.path)}."
     own = message.removeprefix(whole)  # a message may name the whole path
-    begun = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)(?: ([\w.+-]+))?", own)
-    path = begun[1].split(".") if begun else []
+    if isinstance(error, RefusalError):
+        path = [str(step) for step in error.path]
+    else:
+        begun = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", own)
+        path = begun[1].split(".") if begun else []
     told = _there(place.node, path)
-    text = own.replace(".".join(path[: len(told)]), _dotted(step for step, *_ in told), 1)
+    named = dotted(path[: len(told)])
+    text = own.replace(named, _dotted(step for step, *_ in told), 1)
     if own != message:
         text = f"{place.name}.{text}"
-    if isinstance(error, RefusalError):
-        told = _there(place.node, map(str, error.path))
     if not told:
         return place.mark, text
     _, mark, value = told[-1]
-    # What is wrong is the value, where the path is given, or followed by it: `collective ring ...`.
-    said = begun[2] if begun and len(told) == 1 else None
-    if isinstance(value, ScalarNode) and (isinstance(error, RefusalError) or value.text == said):
+    # What is wrong is the value, where that follows the path (`collective ring ...`), or where the
+    # message begins with something else.
+    before, _, after = own.partition(named)
+    said = re.match(r" ([\w.+-]+)", after) if len(told) == 1 else None
+    elsewhere = isinstance(error, RefusalError) and before.strip() not in ("", "a", "an", "the")
+    if isinstance(value, ScalarNode) and (elsewhere or (said and value.text == said[1])):
         mark = value.mark
     return mark, text
 

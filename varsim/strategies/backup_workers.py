@@ -15,6 +15,7 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_enough
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import refused
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 
@@ -88,10 +89,12 @@ class BackupWorkers(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""
+        super().check(cluster)
         if self.replicas_to_aggregate > cluster.workers:
-            raise ValueError(
-                f"replicas_to_aggregate {self.replicas_to_aggregate} is more than there are "
-                f"workers ({cluster.workers}): a step would never end"
+            raise refused(
+                "replicas_to_aggregate",
+                f"{self.replicas_to_aggregate} is more than there are workers ({cluster.workers}): "
+                "a step would never end",
             )
 
     called: ClassVar[str] = "sync PS with backup workers"

@@ -28,6 +28,7 @@ from varsim.cluster.record.memory import (
 from varsim.cluster.rules import Rules
 from varsim.cluster.workers.job import Job
 from varsim.core.inert import visible
+from varsim.core.refusal import refused
 from varsim.core.schema import Grown
 from varsim.learning.optimizer import AnyOptimizer
 from varsim.learning.staleness import AnyStalenessPolicy
@@ -86,6 +87,8 @@ class Strategy(Grown, ABC):
     # Of its own fields another value than that of `example`, which makes a difference to a run; or,
     # where it only does beside other settings, two of those.
     others: ClassVar[Mapping[str, object]] = {}
+    # What it is made of, each with a docstring that is part of its reference.
+    made_of: ClassVar[Sequence[type]] = ()
 
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
@@ -334,24 +337,27 @@ class Strategy(Grown, ABC):
         return None
 
     def check(self, cluster: Cluster) -> None:
-        """Raise ValueError where the strategy does not fit the cluster it is to run on."""
+        """Raise RefusalError where the strategy does not fit the cluster it is to run on."""
+        self._refuse(cluster=cluster)
 
     def check_workload(self, workload: Workload) -> None:
-        """Raise ValueError where the strategy does not fit what is trained.
+        """Raise RefusalError where the strategy does not fit what is trained.
 
         With `overlap` something must be ready before the rest.
         """
         if self.overlaps and len(set(workload.ready_after(workload.tensors()))) == 1:
-            raise ValueError(
-                "overlap has no effect: all gradients are ready at once, at the end of the "
-                "backward pass (name a model, or give workload.layers)"
+            raise refused(
+                "overlap",
+                "has no effect: all gradients are ready at once, at the end of the backward pass "
+                "(name a model, or give workload.layers)",
             )
 
     def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
         if self.leaves_out_the_dead and not events:
             who = "nobody dies inside the run (events, or failures without a horizon)"
-            raise ValueError(f"on_death has no effect: {who}")
+            raise refused("on_death", f"has no effect: {who}")
+        self._refuse(events=cause(events) if events else None)
         if any(map(end_workers, events)) and not self.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:
@@ -362,6 +368,13 @@ class Strategy(Grown, ABC):
                 f"failures without a horizon strike inside the run, and {self.label!r} does not go "
                 f"on when workers die: {', or '.join(can) or 'leave it out'}"
             )
+
+    def _refuse(self, **known: object) -> None:
+        """Raise what of its conflicts is with what is known now."""
+        for conflict in self.conflicts:
+            error = conflict.of({"": self, **known}) if conflict.needs() & known.keys() else None
+            if error is not None:
+                raise error
 
     @abstractmethod
     def start(self, job: Job) -> None:
@@ -394,8 +407,6 @@ class AsynchronousStrategy(Strategy, ABC):
         if self.staleness_policy is None:
             return
         if self.staleness_policy.about_values and not workload.has_values:
-            raise ValueError(
-                f"staleness_policy {self.staleness_policy.kind} has no effect: problem timing has "
-                "no values"
-            )
+            says = f"{self.staleness_policy.kind} has no effect: problem timing has no values"
+            raise refused("staleness_policy", says)
         self.staleness_policy.check(workload.update_rule())

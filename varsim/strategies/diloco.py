@@ -6,12 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.choice import AnyCollective, Choice
+from varsim.cluster.collectives.choice import OF_ALL_REDUCES, AnyCollective, Choice
 from varsim.cluster.copies.outer import OuterReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.units import Bytes
 from varsim.learning.gradient_form import Precision, Quantized
 from varsim.learning.optimizer import AnyOptimizer, Momentum
@@ -106,17 +107,33 @@ class DiLoCo(Strategy):
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, copies)
 
-    def refusals(self) -> Iterator[str]:
-        if self.overlap and self.fragments > 1:
-            yield (
-                f"overlap does not go with {self.fragments} fragments: they are sent whole, after "
-                "a step; leave one of the two out"
-            )
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal("overlap", "fragments", "they are sent whole, after a step", "leave one out"),
+        *OF_ALL_REDUCES,
+        Refusal(
+            "overlap",
+            "cluster.optimizer_time",
+            "an outer gradient is ready after the inner update, which that puts after the whole "
+            "backward pass",
+        ),
+        Refusal(
+            "overlap",
+            "cluster.overlap_pace",
+            "that is said of all-reduces of gradients alone",
+        ),
+        Refusal(
+            "overlap",
+            "events",
+            "what is already reduced of an outer gradient whose worker dies in its backward pass "
+            "could not be taken back",
+        ),
+        Refusal("ranks_per_group", "events", "groups are not equal without a dead worker"),
+    )
+    left_out: ClassVar[Mapping[str, object]] = {"collective": "ring"}
 
+    def refusals(self) -> Iterator[RefusalError | str]:
         if self.collective == "push_pull":
-            yield "collective push_pull adds gradients up on servers; diloco has none"
-        self._choice.check_settings()
-
+            yield refused("collective", "push_pull adds gradients up on servers; diloco has none")
         if self.inner_steps % self.fragments:
             fit = [n for n in range(1, self.inner_steps + 1) if self.inner_steps % n == 0]
             near = ", ".join(map(str, fit if len(fit) < 9 else [*fit[:7], "..."]))
@@ -131,7 +148,7 @@ class DiLoCo(Strategy):
             more = ""
             if self.convention == "torchft" and self.delay < self.inner_steps:
                 more = "; convention paper allows more"
-            yield f"delay must be below {what} ({least}), not {self.delay}{more}"
+            yield refused("delay", f"must be below {what} ({least}), not {self.delay}{more}")
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -169,50 +186,33 @@ class DiLoCo(Strategy):
         return [{"fragments": count} for count in counts if self.inner_steps % count == 0]
 
     def check(self, cluster: Cluster) -> None:
-        """What is sent in a step that goes on must be ready in it, and go at the usual pace."""
+        """There must be such an all-reduce of all workers."""
+        super().check(cluster)
         self._choice.check_ranks(cluster.workers)
-        if self.overlap and cluster.optimizer_time is not None:
-            raise ValueError(
-                "overlap does not go with cluster.optimizer_time: an outer gradient is ready after "
-                "the inner update, which that puts after the whole backward pass"
-            )
-        if self.overlap and cluster.overlap_pace is not None:
-            raise ValueError(
-                "overlap does not go with cluster.overlap_pace: that is said of all-reduces of "
-                "gradients alone"
-            )
 
     def check_workload(self, workload: Workload) -> None:
         """There must be something in every fragment, and numbers that are rounded."""
         self._choice.check_size(workload.size() / self.fragments)
         numbers = sum(spec.size for spec in workload.problem.variables())
         if workload.has_values and self.fragments > numbers:
-            raise ValueError(f"fragments may be at most {numbers}: the problem has no more numbers")
+            says = f"may be at most {numbers}: the problem has no more numbers"
+            raise refused("fragments", says)
         if self.outer_precision is not None and workload.sized:
-            raise ValueError(
-                "outer_precision has no effect: sizes are given in bytes, not as numbers of "
-                "parameters"
+            raise refused(
+                "outer_precision",
+                "has no effect: sizes are given in bytes, not as numbers of parameters",
             )
         super().check_workload(workload)
 
     def check_events(self, events: Sequence[Deaths]) -> None:
         """A worker that comes back is taken in after a sync, when no other may be under way."""
-        why = ""
-        if self.overlap:
-            why = (
-                "overlap: what is already reduced of an outer gradient whose worker dies in its "
-                "backward pass could not be taken back"
+        super().check_events(events)
+        if events and self.delay >= self._turn:
+            raise refused(
+                "delay",
+                f"does not go with {cause(events)}: a worker that comes back would miss the syncs "
+                f"that are under way, unless it is below inner_steps / fragments ({self._turn})",
             )
-        elif self.delay >= self._turn:
-            why = (
-                f"delay: a worker that comes back would miss the syncs that are under way, unless "
-                f"it is below inner_steps / fragments ({self._turn})"
-            )
-        elif self.ranks_per_group is not None:
-            why = f"collective {self.collective}: groups are not equal without a dead worker"
-        if why and events:
-            key, reason = why.split(": ", 1)
-            raise ValueError(f"{key} does not go with {cause(events)}: {reason}")
 
     @property
     def _outer(self) -> AnyOptimizer:

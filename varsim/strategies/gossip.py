@@ -1,6 +1,6 @@
 """Gossip averaging: copies are averaged with those of neighbours, without servers or all-reduce."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -11,6 +11,7 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import Refusal, refused
 from varsim.core.units import span
 from varsim.learning.mixing import (
     Graph,
@@ -111,15 +112,24 @@ class Gossip(Strategy):
                 job.start_on(worker, role, worker, copies)
         job.observe(copies.aggregate, copies.divergence, at_any_time=True)
 
-    def refusals(self) -> Iterator[str]:
-        alone = self.mode == "asynchronous"
-        if self.matrices is not None and alone:
-            yield "matrices has no effect: mode asynchronous averages two at a time"
-        if self.partners is not None and not alone:
-            yield f"partners has no effect: mode {self.mode} mixes by matrices"
-        if self.graph is not None and (self.matrices or self.partners):
-            given = "partners" if alone else "matrices"
-            yield f"graph has no effect: {given} says who averages with whom"
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "matrices",
+            "mode: asynchronous",
+            "it averages two at a time",
+            says="has no effect with",
+        ),
+        Refusal(
+            "partners",
+            "mode: not asynchronous",
+            "it mixes by matrices",
+            says="has no effect with",
+        ),
+        *(
+            Refusal("graph", key, "that says who averages with whom", says="has no effect with")
+            for key in ("matrices", "partners")
+        ),
+    )
 
     @property
     def traits(self) -> Traits:
@@ -150,6 +160,7 @@ class Gossip(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """Everybody must have a neighbour, and weights must be shares."""
+        super().check(cluster)
         workers = cluster.workers
         if workers < 2:
             raise ValueError("gossip needs at least 2 workers: one alone has no neighbour")
@@ -157,18 +168,17 @@ class Gossip(Strategy):
             try:
                 check_matrix(matrix, workers, doubly=self.mode == "synchronous")
             except ValueError as error:
-                raise ValueError(f"matrices: number {number} {error}") from None
+                raise refused("matrices", f": number {number} {error}") from None
         if self.partners is not None and len(self.partners) != workers:
-            raise ValueError(
-                f"partners must be {workers} lists, one of every worker, not {len(self.partners)}"
-            )
+            says = f"must be {workers} lists, one of every worker, not {len(self.partners)}"
+            raise refused("partners", says)
         for rank, partners in enumerate(self.partners or ()):
             for partner in partners:
                 if partner == rank or partner >= workers:
                     why = "is that worker itself" if partner == rank else "does not exist"
-                    raise ValueError(
-                        f"partners: {partner} of worker {rank} {why}; others are "
-                        f"{span(0, workers - 1)}"
+                    raise refused(
+                        "partners",
+                        f": {partner} of worker {rank} {why}; others are {span(0, workers - 1)}",
                     )
 
     def check_events(self, events: Sequence[Deaths]) -> None:

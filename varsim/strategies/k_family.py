@@ -3,6 +3,7 @@
 Slow and Stale Gradients Can Win the Race. Their K-sync is the kind `backup_workers`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -18,16 +19,50 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_enough
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import refused
 from varsim.strategies.base import AsynchronousStrategy, Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 
 
-def kept(k: int) -> Holds:
-    """The gradients of an update, each by itself until the last has come."""
-    return Holds(servers=(Copies("gradients of an update", k, of="gradients"),))
+class KAsynchronous(AsynchronousStrategy, ABC):
+    """Base of those in which nobody gives up what it computes: K-async and K-batch-async SGD."""
+
+    rule: ClassVar[Literal["group", "batch"]]  # of the engine for times alone
+
+    k: PositiveInt
+    """Gradients that make an update."""
+
+    @abstractmethod
+    def replica(
+        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
+    ) -> Activity[None]:
+        """One replica's training loop."""
+
+    def start(self, job: Job) -> None:
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
+        buffer = GradientBuffer(job, server, self.k)
+        job.observe(lambda: server.parameters)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, buffer)
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        return {"k": min(2, workers)}
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(Sends("gradients", to="servers"), Round("iteration", gradients=self.k))
+
+    def holds(self, cluster: Cluster) -> Holds:
+        return super().holds(cluster) + kept(self.k)
+
+    def rules(self, cluster: Cluster) -> Gate | None:
+        return Gate(self.rule, self.k) if self.staleness_policy is None else None
+
+    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
 
-class KAsync(AsynchronousStrategy):
+class KAsync(KAsynchronous):
     """Asynchronous SGD whose updates are of K gradients, each from a different worker.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update
@@ -46,7 +81,6 @@ class KAsync(AsynchronousStrategy):
     def replica(
         self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
     ) -> Activity[None]:
-        """One replica's training loop."""
         while True:
             read = yield from server.fetch(worker)  # (1)
             gradient = yield from server.begin(worker, read)  # (2)
@@ -54,41 +88,25 @@ class KAsync(AsynchronousStrategy):
             yield from buffer.wait(worker, gradient)  # (4)
 
     def start(self, job: Job) -> None:
-        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
-        buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
-        job.observe(lambda: server.parameters)
+        super().start(job)
         job.explain(restart_enough(self.k, len(job.workers), "k"))
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, buffer)
-
-    @classmethod
-    def example(cls, workers: int) -> dict[str, object]:
-        return {"k": min(2, workers)}
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(Sends("gradients", to="servers"), Round("iteration", gradients=self.k))
-
-    def holds(self, cluster: Cluster) -> Holds:
-        return super().holds(cluster) + kept(self.k)
-
-    def rules(self, cluster: Cluster) -> Gate | None:
-        return Gate("group", self.k) if self.staleness_policy is None else None
 
     def check(self, cluster: Cluster) -> None:
         """K workers must be there, as each gives one gradient to an update."""
+        super().check(cluster)
         if self.k > cluster.workers:
-            raise ValueError(
-                f"k {self.k} is more than there are workers ({cluster.workers}): each gives one "
-                "gradient to an update and waits for it, which would never come"
+            raise refused(
+                "k",
+                f"{self.k} is more than there are workers ({cluster.workers}): each gives one "
+                "gradient to an update and waits for it, which would never come",
             )
 
+    rule: ClassVar[Literal["group"]] = "group"
     called: ClassVar[str] = "K-async SGD"
     about: ClassVar[str] = "updates of K workers' gradients; only these K wait, none is stopped"
-    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
 
-class KBatchAsync(AsynchronousStrategy):
+class KBatchAsync(KAsynchronous):
     """Asynchronous SGD whose updates are of K gradients, whoever they come from.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, and start over at (1).
@@ -105,36 +123,14 @@ class KBatchAsync(AsynchronousStrategy):
     def replica(
         self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
     ) -> Activity[None]:
-        """One replica's training loop."""
         while True:
             read = yield from server.fetch(worker)  # (1)
             gradient = yield from server.begin(worker, read)  # (2)
             yield from buffer.push(worker, gradient)  # (3)
 
-    def start(self, job: Job) -> None:
-        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
-        buffer = GradientBuffer(job, server, self.k)  # (4), (5), (6)
-        job.observe(lambda: server.parameters)
-        for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, buffer)
-
-    @classmethod
-    def example(cls, workers: int) -> dict[str, object]:
-        return {"k": 2}
-
-    @property
-    def traits(self) -> Traits:
-        return Traits(Sends("gradients", to="servers"), Round("iteration", gradients=self.k))
-
-    def holds(self, cluster: Cluster) -> Holds:
-        return super().holds(cluster) + kept(self.k)
-
-    def rules(self, cluster: Cluster) -> Gate | None:
-        return Gate("batch", self.k) if self.staleness_policy is None else None
-
+    rule: ClassVar[Literal["batch"]] = "batch"
     called: ClassVar[str] = "K-batch-async SGD"
     about: ClassVar[str] = "updates of K gradients from any workers; no worker waits"
-    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
 
 class KBatchSync(Strategy):
@@ -204,3 +200,8 @@ class KBatchSync(Strategy):
     about: ClassVar[str] = "the first K gradients end the step; a fast worker gives several"
     others: ClassVar[Mapping[str, object]] = {"k": 1}
     gives_up: ClassVar[bool] = True
+
+
+def kept(k: int) -> Holds:
+    """The gradients of an update, each by itself until the last has come."""
+    return Holds(servers=(Copies("gradients of an update", k, of="gradients"),))

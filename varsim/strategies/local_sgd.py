@@ -6,12 +6,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.choice import AnyCollective, Choice
+from varsim.cluster.collectives.choice import OF_ALL_REDUCES, AnyCollective, Choice
 from varsim.cluster.copies.averaged import AveragedReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.units import Bytes
 from varsim.learning.workload import Workload
 from varsim.strategies.base import Deaths, Pair, Strategy, cause
@@ -78,17 +79,21 @@ class LocalSgd(Strategy):
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, copies)
 
-    def refusals(self) -> Iterator[str]:
-        if self.before_warmup is not None and self.warmup_steps == 0:
-            yield "before_warmup has no effect without warmup_steps (for example 100)"
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "before_warmup", "no warmup_steps", write="for example 100", says="has no effect with"
+        ),
+        *OF_ALL_REDUCES,
+    )
+    left_out: ClassVar[Mapping[str, object]] = {"collective": "ring"}
 
+    def refusals(self) -> Iterator[RefusalError]:
         if self.collective == "push_pull":
-            yield "collective push_pull needs servers; local_sgd has none"
+            yield refused("collective", "push_pull needs servers; local_sgd has none")
         if self.collective == "hierarchical":
-            yield (
-                f"collective {self.collective} is of on_write and diloco; take another collective"
+            yield refused(
+                "collective", "hierarchical is of on_write and diloco; take another collective"
             )
-        self._choice.check_settings()
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -113,6 +118,7 @@ class LocalSgd(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """There must be such an all-reduce of all workers."""
+        super().check(cluster)
         self._choice.check_ranks(cluster.workers)
 
     def check_workload(self, workload: Workload) -> None:
@@ -124,9 +130,10 @@ class LocalSgd(Strategy):
         """Who begins again can have what all have averaged, and nothing else."""
         super().check_events(events)
         if events and self._reduces_in_warm_up:
-            raise ValueError(
-                f"before_warmup all_reduce does not go with {cause(events)}: a worker that "
-                "restarts gets the latest average of all copies, and there is none in warm-up"
+            raise refused(
+                "before_warmup",
+                f"all_reduce does not go with {cause(events)}: a worker that restarts gets the "
+                "latest average of all copies, and there is none in warm-up",
             )
 
     @property

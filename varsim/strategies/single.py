@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.copies.replicas import MirroredReplicas
+from varsim.cluster.copies.mirrored import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker

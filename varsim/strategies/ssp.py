@@ -14,6 +14,7 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import RefusalError, refused
 from varsim.learning.gradient import Gradient
 from varsim.learning.staleness import Unadjusted
 from varsim.learning.workload import Workload
@@ -81,13 +82,14 @@ class StaleSynchronous(AsynchronousStrategy):
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, clocks, cache)
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError]:
         policy = self.staleness_policy or Unadjusted()
         if self.refresh == "when_stale" and not isinstance(policy, Unadjusted):
-            yield (
-                f"staleness_policy {policy.kind} does not go with refresh: when_stale: a replica "
-                "takes up its own gradients and cannot know what the servers make of them "
-                "(refresh: always goes with all)"
+            yield refused(
+                "staleness_policy",
+                f"{policy.kind} does not go with refresh: when_stale: a replica takes up its own "
+                "gradients and cannot know what the servers make of them (refresh: always goes "
+                "with all)",
             )
 
     @classmethod
@@ -109,9 +111,10 @@ class StaleSynchronous(AsynchronousStrategy):
         super().check_workload(workload)
         rule = workload.update_rule()
         if self.refresh == "when_stale" and workload.has_values and rule.kind != "sgd":
-            raise ValueError(
-                f"refresh: when_stale goes with plain sgd only, not {rule.kind}: a replica cannot "
-                "know what the servers' optimizer remembers (refresh: always goes with all)"
+            raise refused(
+                "refresh",
+                f": when_stale goes with plain sgd only, not {rule.kind}: a replica cannot know "
+                "what the servers' optimizer remembers (refresh: always goes with all)",
             )
 
     called: ClassVar[str] = "bounded staleness"

@@ -15,6 +15,7 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import named
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import refused
 from varsim.distribute.accumulator import GradientAccumulator, Take
 from varsim.learning.gradient import Gradient, Parameters
 from varsim.learning.optimizer import MovingAverages, VariableAverages
@@ -192,11 +193,13 @@ class SyncReplicas(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""
+        super().check(cluster)
         least = self.replicas_to_aggregate - self._total(cluster)
         if self._first() < least:
-            raise ValueError(
-                f"initial_tokens must be at least {least} (replicas_to_aggregate - "
-                f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
+            raise refused(
+                "initial_tokens",
+                f"must be at least {least} (replicas_to_aggregate - total_num_replicas), or -1 for "
+                f"the default, not {self.initial_tokens}",
             )
 
     def _remedy(self, accumulators: Sequence[GradientAccumulator], dead: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.cluster.network.topology import ByNode, Topology
+from varsim.core.refusal import Refusal, refused
 from varsim.core.table import Functions
 from varsim.core.units import format_bytes
 
@@ -39,7 +40,13 @@ MOST_SEGMENTS: Final = 2_000
 
 
 class Choice(NamedTuple):
-    """An all-reduce; `ranks_per_group` of hierarchical ones, `segment_size` of pipelines."""
+    """Algorithm of an all-reduce.
+
+    Hierarchical ones go by groups of `ranks_per_group` neighbouring ranks, the double binary tree
+    by segments of `segment_size` (default: 512 KiB, or what makes 2,000 segments of either half).
+    With it `hierarchical` is a pipeline, too: what is inside groups and what is between them goes
+    on side by side. Whatever it is, the gradients are added in the order of the ranks.
+    """
 
     collective: str = "ring"
     ranks_per_group: int | None = None
@@ -50,19 +57,8 @@ class Choice(NamedTuple):
         """Whether ranks send inside and between groups side by side."""
         return self.collective == "hierarchical" and self.segment_size is not None
 
-    def check_settings(self) -> None:
-        """Raise ValueError where a setting is missing or has no effect."""
-        name = self.collective
-        if name == "hierarchical":
-            if self.ranks_per_group is None:
-                raise ValueError(f"collective {name} needs ranks_per_group (for example 4)")
-        elif self.ranks_per_group is not None:
-            raise ValueError(f"ranks_per_group has no effect: collective {name} has no groups")
-        if self.segment_size is not None and name not in ("double_binary_tree", "hierarchical"):
-            raise ValueError(f"segment_size has no effect: collective {name} has no segments")
-
     def check_ranks(self, ranks: int) -> None:
-        """Raise ValueError if it is not defined for so many ranks, or is no all-reduce of them."""
+        """Raise RefusalError if it is not defined for so many ranks, or no all-reduce of them."""
         if self.ranks_per_group is not None:
             hierarchy.check(ranks, self.ranks_per_group)
         if self.collective in ALL_REDUCES:
@@ -74,16 +70,17 @@ class Choice(NamedTuple):
         except Exception as error:  # whatever another's function raises
             wrong = " ".join(f"{type(error).__name__}: {error}".split())
         if wrong:
-            raise ValueError(f"collective {self.collective} of {ranks} ranks: {wrong}")
+            raise refused("collective", f"{self.collective} of {ranks} ranks: {wrong}")
 
     def check_size(self, size: float) -> None:
-        """Raise ValueError if vectors of `size` bytes would have too many segments."""
+        """Raise RefusalError if vectors of `size` bytes would have too many segments."""
         part, whose = self._cut(size)
         if self.segment_size is not None and part / self.segment_size > MOST_SEGMENTS:
             least = format_bytes(1.01 * part / MOST_SEGMENTS)  # whatever way it is rounded
-            raise ValueError(
-                f"segment_size is too small: {whose}{format_bytes(size)} may have at most "
-                f"{MOST_SEGMENTS:,} segments; write {least} or more"
+            raise refused(
+                "segment_size",
+                f"is too small: {whose}{format_bytes(size)} may have at most {MOST_SEGMENTS:,} "
+                f"segments; write {least} or more",
             )
 
     def schedule_on(self, network: Topology, workers: Sequence[int], size: float) -> Schedule:
@@ -122,3 +119,21 @@ class Choice(NamedTuple):
     def _cut(self, size: float) -> tuple[float, str]:
         """The bytes that are cut in segments, and whose they are, in words."""
         return (size, "") if self.collective == "hierarchical" else (size / 2, "either half of ")
+
+
+# What a strategy that names its all-reduce cannot say of it.
+OF_ALL_REDUCES: Final[Sequence[Refusal]] = (
+    Refusal("collective: hierarchical", "no ranks_per_group", write="for example 4", says="needs"),
+    Refusal(
+        "ranks_per_group",
+        "collective: not hierarchical",
+        "it has no groups",
+        says="has no effect with",
+    ),
+    Refusal(
+        "segment_size",
+        "collective: not double_binary_tree | hierarchical",
+        "it has no segments",
+        says="has no effect with",
+    ),
+)

@@ -1,29 +1,16 @@
-"""Members of all-reduces who change: the dead are left out, and who comes back is taken in.
+"""Members of all-reduces who change: the dead are left out, and who comes back is taken in."""
 
-And copies of a model of which those of members count: each its own, or mirrored.
-"""
-
-from bisect import insort
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Collective, Member, Outcome, Vector
-from varsim.cluster.copies.replicas import LocalReplicas, MirroredReplicas, received
-from varsim.cluster.record.memory import full_slots
+from varsim.cluster.copies.replicas import received
 from varsim.cluster.record.trace import Phase
-from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.distribute.attributes import Aggregation
-from varsim.distribute.variable import DistributedVariable
-from varsim.learning.gradient import Array, Gradient
-from varsim.learning.optimizer import State
 
 
 class Copies(Protocol):
@@ -165,137 +152,3 @@ class Quorum:
         if self.members:
             return "the end of an all-reduce, to get the model from a member"
         return "the model, which no running worker has"
-
-
-class Held(NamedTuple):
-    """All that a worker has of a model, and counts: what another one takes from it."""
-
-    values: Sequence[Array]
-    states: Sequence[State]
-    counts: Sequence[int]
-    rows: Sequence[NDArray[np.int64]] = ()
-
-
-class Holdings(NamedTuple):
-    """What workers hold, by rank: copies of variables, counts, and rows of numbers."""
-
-    variables: Sequence[DistributedVariable]
-    counts: list[list[int]]
-    rows: list[NDArray[np.int64]]
-
-    def of(self, rank: int) -> Held:
-        """What one of them holds."""
-        values = [variable.values[rank] for variable in self.variables]
-        states = [variable.states[rank] for variable in self.variables]
-        counts = [count[rank] for count in self.counts]
-        return Held(values, states, counts, [row[rank].copy() for row in self.rows])
-
-    def take(self, rank: int, held: Held) -> None:
-        """One of them takes all that another one has, or had."""
-        for variable, value, state in zip(self.variables, held.values, held.states, strict=True):
-            variable.values[rank] = value
-            variable.states[rank] = state
-        for count, number in zip(self.counts, held.counts, strict=True):
-            count[rank] = number
-        for row, numbers in zip(self.rows, held.rows, strict=True):
-            row[rank] = numbers
-
-
-class MemberReplicas(LocalReplicas):
-    """Local copies whose mean is the model; a worker's can be handed over."""
-
-    def __init__(self, job: Job) -> None:
-        super().__init__(job, Aggregation.MEAN)
-        counts = [self.steps, self._seen, self._met, self._read]
-        self._holdings = Holdings(self.variables, counts, [])
-
-    def leave(self, ranks: Sequence[int]) -> None:
-        """Copies are no part of the model any more; steps that only they had to make count."""
-        for rank in ranks:
-            self.members.remove(rank)
-        if not self.members:
-            self._unfinished.clear()
-        for step in sorted(self._unfinished):
-            self._unfinished[step] -= sum(step >= self.steps[rank] for rank in ranks)
-            if not self._unfinished[step]:
-                del self._unfinished[step]
-                self._job.count_step()
-
-    def hand_over(self, source: int, rank: int) -> None:
-        """A copy becomes part of the model again, with all that another one has and counts."""
-        insort(self.members, rank)
-        self._holdings.take(rank, self._holdings.of(source))
-        self._died.discard(rank)
-        for step in self._unfinished:
-            self._unfinished[step] += step >= self.steps[rank]
-
-
-class PresentReplicas(MirroredReplicas):
-    """Mirrored copies of the model, updated with the mean gradient of the workers present.
-
-    These are the members of a `Quorum`. If its all-reduce fails, the gradients are dropped: what
-    others have added of them is lost with the sum.
-    """
-
-    def __init__(self, job: Job, choice: Choice, *, of_all: bool) -> None:
-        super().__init__(job, of_all=of_all)
-        size, of_number = job.workload.gradient_size(), job.workload.gradient_bytes
-        first = self._trained[0]
-        whole = job.workload.size() * (1 + full_slots(first.state, first.value))
-
-        def vectors(ranks: Sequence[int]) -> list[Vector]:
-            schedule = choice.schedule_on(job.cluster.network, ranks, size)
-            return [Vector(schedule, size, number_bytes=of_number)]
-
-        self._holdings = Holdings(self.variables, [self._steps], [])
-        self._quorum = Quorum(job, job.workers, vectors, whole, self)
-
-    def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets the model after an update, with the optimizer's slots."""
-        yield from self._quorum.come_back(worker)
-
-    def reduce(self, worker: Worker) -> Activity[None]:
-        """Take part in the all-reduce of a step."""
-        ranks = yield from self._quorum.take_part(worker)
-        this = self._rounds[self._steps[worker.rank]]
-        if not ranks:
-            self._drop(this.gradients.pop(worker.rank), lost=False)
-            self._job.ledger.throw_away(worker.rank, self._job.clock.time)
-        elif this.left is None:
-            for rank in this.gradients.keys() - set(ranks):
-                self._drop(this.gradients.pop(rank), lost=True)
-            this.left = set(ranks) & set(self._quorum.members)
-
-    def has_mean(self, worker: Worker) -> bool:
-        this = self._rounds.get(self._steps[worker.rank])
-        return this is not None and this.left is not None
-
-    def apply(self, worker: Worker) -> None:
-        """Update a worker's copy with the mean; the step counts when all present have."""
-        super().apply(worker)
-        self._quorum.passes(worker)
-
-    def leave(self, ranks: Sequence[int]) -> None:
-        """Workers are not present any more: nobody waits for them to apply an update."""
-        for step, this in sorted(self._rounds.items()):
-            if this.left is not None:
-                this.left.difference_update(ranks)
-                if not self._quorum.members:
-                    this.parameters = None  # whoever had applied it is gone, too
-                if not this.left:
-                    self._close(step)
-
-    def hand_over(self, source: int, rank: int) -> None:
-        """A worker is present, with the copy of another one."""
-        self._holdings.take(rank, self._holdings.of(source))
-
-
-class PresentAllReduce(GradientExchange[Sequence[Gradient]]):
-    """Gradients of those present, which are all-reduced once they are computed."""
-
-    def __init__(self, job: Job, copies: PresentReplicas) -> None:
-        super().__init__(job)
-        self._copies = copies
-
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
-        return self._copies.reduce(worker)

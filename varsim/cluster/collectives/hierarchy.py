@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.schedule import Round, Schedule, Stage, Transfer, once
+from varsim.core.refusal import refused
 
 
 def all_reduce(ranks: int, group: int, segments: int = 0) -> Schedule:
@@ -99,9 +100,9 @@ def _pipeline(ranks: int, group: int, segments: int) -> Schedule:
 
 
 def check(ranks: int, group: int) -> None:
-    """Raise ValueError if the ranks do not divide evenly."""
+    """Raise RefusalError if the ranks do not divide evenly."""
     if ranks % group:
-        raise ValueError(f"ranks_per_group {group} does not divide {ranks} workers evenly")
+        raise refused("ranks_per_group", f"{group} does not divide {ranks} workers evenly")
 
 
 def _groups(ranks: int, group: int) -> int:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Collective, Vector
-from varsim.cluster.collectives.group import MemberReplicas, Quorum
-from varsim.cluster.copies.replicas import OutsideRead
+from varsim.cluster.collectives.group import Quorum
+from varsim.cluster.copies.replicas import MemberReplicas, OutsideRead
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.learning.gradient import Gradient, Value

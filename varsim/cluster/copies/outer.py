@@ -8,7 +8,8 @@ import numpy as np
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
-from varsim.cluster.collectives.group import MemberReplicas, Quorum
+from varsim.cluster.collectives.group import Quorum
+from varsim.cluster.copies.replicas import MemberReplicas
 from varsim.cluster.record.memory import full_slots
 from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Bucketing, ready_buckets

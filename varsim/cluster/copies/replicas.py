@@ -1,10 +1,12 @@
-"""Copies of a model on the workers: mirrored (ON_WRITE), or each its own (ON_READ)."""
+"""Copies of a model on the workers, each its own (ON_READ), and how a lost one comes back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import insort
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
@@ -17,132 +19,13 @@ from varsim.cluster.workers.worker import Read, Worker
 from varsim.core.operation import Device, finish
 from varsim.distribute.attributes import Aggregation, Synchronization, divergence
 from varsim.distribute.context import DEFAULT_CONTEXT
-from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
+from varsim.distribute.mirrored import SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.learning.gradient import Array, Gradient, Parameters, Value
 from varsim.learning.gradient_form import sum_in_order
-
-
-class _Round:
-    """A step: the gradients offered for it, by rank; then who has still to apply their mean.
-
-    `parameters`: what it makes of the model, once anybody has applied it.
-    """
-
-    __slots__ = ("gradients", "left", "mean", "parameters")
-
-    def __init__(self) -> None:
-        self.gradients: dict[int, Sequence[Gradient]] = {}
-        self.left: set[int] | None = None  # until the mean is known
-        self.mean: list[Value] = []
-        self.parameters: Parameters | None = None
-
-    def __iter__(self) -> Iterator[Gradient]:
-        return (one for _, own in sorted(self.gradients.items()) for one in own)
-
-
-class MirroredReplicas:
-    """Mirrored copies of the model, updated by all workers with the same mean gradient.
-
-    Each worker offers the gradients of its micro-batches. The mean is over those offered, or,
-    `of_all`, over as many as there could be; where there are none, a step changes nothing.
-    """
-
-    def __init__(self, job: Job, *, of_all: bool = False) -> None:
-        self._job, self._of_all = job, of_all
-        made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
-        self.variables = [one for one in made if isinstance(one, MirroredVariable)]
-        self._trained = [self.variables[index] for index in job.trained]
-        self._number = len(self._trained)
-        # Where gradients are zeros, they change nothing.
-        self._learning = self._trained if job.task.has_values else []
-        self._steps = [0] * len(job.workers)  # updates made to each copy
-        self._rounds: dict[int, _Round] = {}  # by the step they make
-        self._recovery = Recovery(job)
-        job.explain(self._recovery.remedy)
-        job.processes.without_model.append(self._recovery.impossible)
-        self._version: Array | None = None
-        self._latest: Parameters = ()  # the copy of which this is the first trained variable
-        # The model as read from outside: the version that all copies have reached.
-        self.parameters = self._copy(0)
-
-    def read(self, worker: Worker) -> Read:
-        """A worker's own copy; takes no time."""
-        return Read(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
-
-    def recover(self, worker: Worker) -> Activity[Sequence[Gradient] | None]:
-        """A worker that begins again gets its copy back, from another one.
-
-        What it has in the round that makes its next step, if it has offered it.
-        """
-        yield from self._recovery.fetch(worker)
-        this = self._rounds.get(self._steps[worker.rank])
-        return None if this is None else this.gradients.get(worker.rank)
-
-    def _copy(self, rank: int) -> Parameters:
-        """One replica's values; replicas whose copies are the same version share the tuple.
-
-        All that are trained are updated together, so the first one tells the version of all.
-        """
-        version = self._trained[0].values[rank]
-        if self._version is not version:
-            self._version = version
-            self._latest = tuple([variable.values[rank] for variable in self.variables])
-        return self._latest
-
-    def offer(self, worker: Worker, gradients: Sequence[Gradient]) -> None:
-        """A worker's contribution to the reduction of this step."""
-        for gradient in gradients:
-            gradient.open = self._number
-        step = self._steps[worker.rank]
-        if step not in self._rounds:
-            self._rounds[step] = _Round()
-        self._rounds[step].gradients[worker.rank] = gradients
-
-    def has_mean(self, worker: Worker) -> bool:
-        """Whether the reduction of a worker's step has come to a mean; here it always has."""
-        return True
-
-    def apply(self, worker: Worker) -> None:
-        """Update a worker's copy with the mean; the step counts when the last copy is updated."""
-        job, rank = self._job, worker.rank
-        step = self._steps[rank]
-        this = self._rounds[step]
-        if this.left is None:
-            assert len(this.gradients) == len(self._steps)
-            this.left = set(this.gradients)
-        if this.parameters is None:
-            workers = [this.gradients[rank] for rank in sorted(this.gradients)]
-            this.mean = job.gradients.means_of_workers(workers, job.trained, of_all=self._of_all)
-        for variable, mean in zip(self._learning, this.mean, strict=False):
-            variable.apply(rank, mean)
-        self._steps[rank] = step + 1
-        this.parameters = self._copy(rank)
-        this.left.discard(rank)
-        if not this.left:
-            self._close(step)
-
-    def _close(self, step: int) -> None:
-        """All who are to have applied an update; if nobody is left who did, it is lost."""
-        this = self._rounds.pop(step)
-        if this.parameters is None:
-            self._drop(this, lost=True)
-            return
-        now = self._job.clock.time
-        for gradient in this:
-            gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-            self._job.ledger.ended(gradient, now, step)
-        if not (self._rounds or self._job.processes.died):  # else a replica may be ahead
-            assert all(variable.copies_are_equal() for variable in self.variables)
-        self.parameters = this.parameters
-        self._job.count_step()
-
-    def _drop(self, gradients: Iterable[Gradient], *, lost: bool) -> None:
-        for gradient in gradients:
-            gradient.open, gradient.given_up = 0, lost
-            self._job.ledger.ended(gradient, self._job.clock.time)
+from varsim.learning.optimizer import State
 
 
 class OutsideRead(NamedTuple):
@@ -161,7 +44,7 @@ class LocalReplicas:
         self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self.aggregation = aggregation
         self._is_first = aggregation is Aggregation.ONLY_FIRST_REPLICA
-        made = _variables(job, Synchronization.ON_READ, aggregation)
+        made = variables_of(job, Synchronization.ON_READ, aggregation)
         self.variables = [one for one in made if isinstance(one, SyncOnReadVariable)]
         self._seen = [0] * len(job.workers)  # updates that each copy contains
         self._made = 0  # updates made by all
@@ -333,6 +216,69 @@ class DriftingReplicas(LocalReplicas):
         self._job.count_step()
 
 
+class MemberReplicas(LocalReplicas):
+    """Local copies whose mean is the model; a worker's can be handed over."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, Aggregation.MEAN)
+        counts = [self.steps, self._seen, self._met, self._read]
+        self._holdings = Holdings(self.variables, counts, [])
+
+    def leave(self, ranks: Sequence[int]) -> None:
+        """Copies are no part of the model any more; steps that only they had to make count."""
+        for rank in ranks:
+            self.members.remove(rank)
+        if not self.members:
+            self._unfinished.clear()
+        for step in sorted(self._unfinished):
+            self._unfinished[step] -= sum(step >= self.steps[rank] for rank in ranks)
+            if not self._unfinished[step]:
+                del self._unfinished[step]
+                self._job.count_step()
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """A copy becomes part of the model again, with all that another one has and counts."""
+        insort(self.members, rank)
+        self._holdings.take(rank, self._holdings.of(source))
+        self._died.discard(rank)
+        for step in self._unfinished:
+            self._unfinished[step] += step >= self.steps[rank]
+
+
+class Held(NamedTuple):
+    """All that a worker has of a model, and counts: what another one takes from it."""
+
+    values: Sequence[Array]
+    states: Sequence[State]
+    counts: Sequence[int]
+    rows: Sequence[NDArray[np.int64]] = ()
+
+
+class Holdings(NamedTuple):
+    """What workers hold, by rank: copies of variables, counts, and rows of numbers."""
+
+    variables: Sequence[DistributedVariable]
+    counts: list[list[int]]
+    rows: list[NDArray[np.int64]]
+
+    def of(self, rank: int) -> Held:
+        """What one of them holds."""
+        values = [variable.values[rank] for variable in self.variables]
+        states = [variable.states[rank] for variable in self.variables]
+        counts = [count[rank] for count in self.counts]
+        return Held(values, states, counts, [row[rank].copy() for row in self.rows])
+
+    def take(self, rank: int, held: Held) -> None:
+        """One of them takes all that another one has, or had."""
+        for variable, value, state in zip(self.variables, held.values, held.states, strict=True):
+            variable.values[rank] = value
+            variable.states[rank] = state
+        for count, number in zip(self.counts, held.counts, strict=True):
+            count[rank] = number
+        for row, numbers in zip(self.rows, held.rows, strict=True):
+            row[rank] = numbers
+
+
 class Recovery:
     """Recovery of the model by a worker that begins again, where no server has it.
 
@@ -408,7 +354,7 @@ def _read(variable: SyncOnReadVariable) -> Array:
     return value.array
 
 
-def _variables(
+def variables_of(
     job: Job, synchronization: Synchronization, aggregation: Aggregation
 ) -> list[DistributedVariable]:
     """The variables of the model under a mirrored strategy with a replica on every worker."""

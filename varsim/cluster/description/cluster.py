@@ -1,9 +1,8 @@
 """The cluster as a scenario describes it, and the rule by which a run stops."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field, PositiveInt, ValidationError
 
@@ -14,7 +13,8 @@ from varsim.cluster.network.topology import SlowLink
 from varsim.core import presets
 from varsim.core.distribution import Constant, Lognormal
 from varsim.core.distributions import AnyDistribution, Correlated, Distribution
-from varsim.core.schema import Model, RefusalError
+from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.schema import Model
 from varsim.core.units import Seconds
 from varsim.learning.workload import Workload
 
@@ -38,9 +38,9 @@ class SlowWorker(Model):
     until: Seconds | None = None
     """Until when; by default to the end."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if self.until is not None and self.until <= self.after:
-            yield "until must be later than after"
+            yield refused("until", "must be later than after")
 
 
 class Cluster(Model):
@@ -95,27 +95,36 @@ class Cluster(Model):
     """Share of its pace that an all-reduce keeps beside computation, with `overlap`; by default 1.
     """
 
-    def refusals(self) -> Iterator[str]:
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "partitioner",
+            "placement: partitioned",
+            "it cuts every tensor over all servers",
+            "choose round_robin or by_bytes",
+            says="has no effect with",
+        ),
+    )
+
+    def refusals(self) -> Iterator[RefusalError | str]:
         for key in ("workers", "parameter_servers"):
             if getattr(self, key) > _MOST_HOSTS:
-                yield f"{key}: at most {_MOST_HOSTS:,} can be simulated"
+                yield refused(key, f": at most {_MOST_HOSTS:,} can be simulated")
         if (self.device is None) == (self.compute is None):
             yield "give either compute (a distribution of compute times) or device"
         check_ranks(self.workers, self.slow_workers, self.network.slow_links)
         self.network.check_workers(self.workers)
         self._check_servers_on()
-        if self.partitioner is not None and self.placement == "partitioned":
-            yield (
-                "partitioner has no effect: placement partitioned cuts every tensor over all "
-                "servers; choose round_robin or by_bytes"
-            )
         if isinstance(self.compute, Correlated) and isinstance(self.network, Nodes):
             size, there = self.compute.workers_per_node, self.workers_of_a_host
             if size not in (None, there):
-                yield f"compute.workers_per_node is {size}, but a node of the network has {there}"
+                yield refused(
+                    "compute.workers_per_node", f"is {size}, but a node of the network has {there}"
+                )
         said = None if self.compute is None else self.compute.backward_share()
         if self.backward_share is not None and said is not None:
-            yield "backward_share has no effect: compute says how long the backward pass takes"
+            yield refused(
+                "backward_share", "has no effect: compute says how long the backward pass takes"
+            )
 
     @property
     def share_of_backward(self) -> float:
@@ -146,14 +155,15 @@ class Cluster(Model):
             return
         machines = self.network.machines(self.workers)
         if self.parameter_servers > machines:
-            raise ValueError(
-                f"parameter_servers {self.parameter_servers}: servers_on workers puts one on each "
-                f"machine of workers, and there are {machines}"
+            raise refused(
+                "parameter_servers",
+                f"{self.parameter_servers}: servers_on workers puts one on each "
+                f"machine of workers, and there are {machines}",
             )
         if self.network.says_of_servers:
-            raise ValueError(
-                "network.server_bandwidth has no effect: with servers_on workers, servers use the "
-                "links of the workers"
+            raise refused(
+                "network.server_bandwidth",
+                "has no effect: with servers_on workers, servers use the links of the workers",
             )
 
     def compute_distribution(self, workload: Workload) -> Distribution:
@@ -206,7 +216,7 @@ class ClusterChange(Model):
     network: AnyTopology | None = None
     """Takes the place of the cluster's."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if not self.model_fields_set:
             yield (
                 "say what is different: parameter_servers, placement, partitioner, servers_on or "
@@ -219,8 +229,9 @@ class ClusterChange(Model):
         That is to use servers, or to reduce something among workers.
         """
         if not reduces and self.network is not None and self.network.protocols is not None:
-            raise ValueError(
-                "on.network.protocols has no effect: the strategy reduces nothing among workers"
+            raise refused(
+                "on.network.protocols",
+                "has no effect: the strategy reduces nothing among workers",
             )
         if uses_servers:
             return
@@ -229,13 +240,13 @@ class ClusterChange(Model):
         if self.network is not None and self.network.says_of_servers:
             idle.append("network.server_bandwidth")
         for name in idle:
-            raise ValueError(
-                f"on.{name} has no effect: the strategy uses no parameter servers; on can change "
-                "its network"
+            raise refused(
+                f"on.{name}",
+                "has no effect: the strategy uses no parameter servers; on can change its network",
             )
 
     def applied_to(self, cluster: Cluster) -> Cluster:
-        """The cluster with these changes; ValueError where it cannot have them."""
+        """The cluster with these changes; RefusalError where it cannot have them."""
         changes = {
             name: value
             for name in type(self).model_fields
@@ -244,10 +255,9 @@ class ClusterChange(Model):
         try:
             return Cluster.model_validate({**dict(cluster), **changes})
         except ValidationError as error:
-            (refused,) = error.errors()
-            message = str(refused["ctx"]["error"])
-            at = "on." if re.split(r"\W", message)[0] in changes else "on: "
-            raise ValueError(at + message) from None
+            (why,) = (one["ctx"]["error"] for one in error.errors())
+            own = isinstance(why, RefusalError) and not changes.keys().isdisjoint(why.path[:1])
+            raise (why if own else RefusalError(str(why))).within("on") from None
 
 
 class Stop(Model):
@@ -272,13 +282,18 @@ class Stop(Model):
     """With `global_steps`: all strategies apply as many examples as the one with the largest
     updates."""
 
-    def refusals(self) -> Iterator[str]:
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "equal_examples: false",
+            "no global_steps",
+            "no other limit counts updates",
+            says="has no effect with",
+        ),
+    )
+
+    def refusals(self) -> Iterator[RefusalError | str]:
         if self.global_steps is None and self.examples is None and self.time is None:
             yield "give at least one of global_steps, examples, time"
-        if self.global_steps is None and not self.equal_examples:
-            yield (
-                "equal_examples has no effect without global_steps: no other limit counts updates"
-            )
 
     @property
     def most(self) -> tuple[float, float]:

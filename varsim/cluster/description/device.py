@@ -1,7 +1,7 @@
 """What a worker computes on, and how long it takes; when it gives up the rest of a step."""
 
-from collections.abc import Iterator
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -9,6 +9,7 @@ from varsim.core import presets
 from varsim.core.distribution import Constant, Lognormal
 from varsim.core.distributions import Distribution
 from varsim.core.presets import MeasuredSpeed
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.schema import Model
 from varsim.core.units import FlopsPerSecond, Seconds
 from varsim.learning.workload import Workload
@@ -76,6 +77,10 @@ class Device(Model):
     """Share of the peak that the model reaches; default: 0.4, a guess, and a run then says so."""
     sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
     """Spread of step times: standard deviation of their logarithm; 0 makes all the same."""
+    conflicts: ClassVar[Sequence[Refusal]] = tuple(
+        Refusal(key, "no preset", "it chooses a rate of one", says="has no effect with")
+        for key in ("precision", "measured")
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -86,16 +91,12 @@ class Device(Model):
         known = presets.devices().get(str(described.get("preset")))
         return described if known is None else {**described, "precision": known.default_precision}
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if (self.preset is None) == (self.peak is None):
             yield "give either a preset or a peak"
         if self.preset is None:
-            if self.precision is not None:
-                yield "precision chooses a rate of a preset; with a peak it has no use"
-            if self.measured:
-                yield "measured chooses a rate of a preset; with a peak it has no use"
             if self.peak is not None and self.peak <= 0:
-                yield "peak must be above 0"
+                yield refused("peak", "must be above 0")
         else:
             self._preset_rate(self.preset)
 

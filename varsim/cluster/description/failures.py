@@ -23,6 +23,7 @@ from varsim.core import presets
 from varsim.core.csv_file import CsvRow, FileError, file_or, header_of, named_in, rows_of
 from varsim.core.distribution import Constant, Exponential
 from varsim.core.distributions import AnyDistribution, Distribution, check_alone
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.schema import Grown, Model
 from varsim.core.units import Seconds, format_seconds
 
@@ -53,7 +54,7 @@ class ProcessEvent(Model):
     stop: Literal["chief"] | None = None
     """The chief ends in good order, and the run with it."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if sum(name is not None for name in (self.kill, self.restart, self.stop)) != 1:
             yield "say what happens: one of kill, restart, stop"
 
@@ -82,28 +83,30 @@ def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None
     for index, event in enumerate(events):
         rank = event.rank
         if rank >= workers:
-            raise ValueError(
-                f"events.{index}: worker {rank} does not exist: ranks go from 0 to "
-                f"{workers - 1} (workers: {workers})"
+            raise refused(
+                f"events.{index}",
+                f": worker {rank} does not exist: ranks go from 0 to "
+                f"{workers - 1} (workers: {workers})",
             )
         if before is not None and event.at < before.at:
-            raise ValueError(
-                f"events.{index}: {event}, but comes after one of a later time; "
-                "put events in the order of their times"
+            raise refused(
+                f"events.{index}",
+                f": {event}, but comes after one of a later time; "
+                "put events in the order of their times",
             )
         if before is not None and before.stop is not None:
-            raise ValueError(f"events.{index}: {event}, but {before}, which ends the run")
+            raise refused(f"events.{index}", f": {event}, but {before}, which ends the run")
         if end is not None and event.at >= end:
-            raise ValueError(f"events.{index}: {event}, when the run is over (stop.time)")
+            raise refused(f"events.{index}", f": {event}, when the run is over (stop.time)")
         before = event
         if event.restart is None:
             if rank in dead:
-                raise ValueError(f"events.{index}: {event}, but is dead already")
+                raise refused(f"events.{index}", f": {event}, but is dead already")
             dead.add(rank)
         elif rank in dead:
             dead.remove(rank)
         else:
-            raise ValueError(f"events.{index}: {event}, but is not dead then")
+            raise refused(f"events.{index}", f": {event}, but is not dead then")
 
 
 # Part of the key of a domain's random streams: append, never renumber.
@@ -153,13 +156,14 @@ def members(domain: Domain, cluster: Cluster, workers: int) -> int:
         return cluster.parameter_servers
     if domain == "node":
         if not isinstance(cluster.network, Nodes):
-            raise ValueError(
-                f"domain: a network of kind {cluster.network.kind} has no nodes of several "
-                "workers, each is a machine of its own: say worker"
+            raise refused(
+                "domain",
+                f": a network of kind {cluster.network.kind} has no nodes of several "
+                "workers, each is a machine of its own: say worker",
             )
         return machines
     if not isinstance(cluster.network, Racks):
-        raise ValueError(f"domain: a network of kind {cluster.network.kind} has no racks")
+        raise refused("domain", f": a network of kind {cluster.network.kind} has no racks")
     return -(-machines // cluster.network.hosts_per_rack)
 
 
@@ -237,8 +241,16 @@ class FailureSource(Grown):
     """Members that fail more often than the others."""
     mistaken: Mistaken | None = None
     """Failures after which the wrong member is repaired, and the fault stays."""
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "mistaken",
+            "no repair",
+            "whatever is taken away is back at once",
+            says="has no effect with",
+        ),
+    )
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         given = [one for one in _RATES if getattr(self, one) is not None]
         if len(given) > 1:
             yield f"give one of {' and '.join(given)}: each says how often it fails"
@@ -248,16 +260,13 @@ class FailureSource(Grown):
             check_no_batches(name, law)
         if self.mistaken is not None:
             check_no_batches("mistaken.again", self.mistaken.again)
-            if self.repair is None:
-                yield (
-                    "mistaken has no effect without repair: whatever is taken away is back at once"
-                )
         if self.preset is not None:
             presets.failures(self.preset)
             if self.domain not in ("worker", "node"):
-                yield (
-                    f"preset: what is published is of machines, not of a {self.domain}: say "
-                    "domain worker or node, or give mtbf or per_day"
+                yield refused(
+                    "preset",
+                    f": what is published is of machines, not of a {self.domain}: say "
+                    "domain worker or node, or give mtbf or per_day",
                 )
 
     @property
@@ -283,8 +292,8 @@ class FailureSource(Grown):
     def check(self, cluster: Cluster, workers: int) -> None:
         """Raise ValueError where there is no such member, or a preset is of other machines."""
         if members(self.domain, cluster, workers) < 2 and self.mistaken is not None:
-            raise ValueError(
-                f"mistaken: there is no other {self.domain} that could be taken for it"
+            raise refused(
+                "mistaken", f": there is no other {self.domain} that could be taken for it"
             )
         if self.preset is None:
             return
@@ -294,17 +303,18 @@ class FailureSource(Grown):
                 return  # a worker may be a whole machine
             each = 1
         if each != known.gpus:
-            raise ValueError(
-                f"preset: {self.preset} is of machines of {known.gpus} GPUs, and a {self.domain} "
+            raise refused(
+                "preset",
+                f": {self.preset} is of machines of {known.gpus} GPUs, and a {self.domain} "
                 f"here has {each}: give per_day, for example "
-                f"{known.per_day * each / known.gpus:.3g}"
+                f"{known.per_day * each / known.gpus:.3g}",
             )
 
 
 def check_no_batches(name: str, law: Distribution | None) -> None:
     """Raise ValueError where times of hosts depend on what is computed on them."""
     if law is not None and check_alone(law, key=name).needs_batch:
-        raise ValueError(f"{name}: a distribution that depends on the batch cannot describe hosts")
+        raise refused(name, ": a distribution that depends on the batch cannot describe hosts")
 
 
 class RecordedFailures(Grown):
@@ -334,6 +344,10 @@ class RecordedFailures(Grown):
     repair: Repair | None = None
     """How long a failed host is away once that is noticed; left out: it is back at once."""
 
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal("domain", "no file", "each of failures says its own", says="has no effect with"),
+    )
+
     model_config = ConfigDict(json_schema_extra=file_or("failures"))
 
     @model_validator(mode="before")
@@ -343,22 +357,21 @@ class RecordedFailures(Grown):
             return data
         return {**data, "failures": _read(named_in(data, info, "failures", _HEADER), data)}
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         check_no_batches("repair", self.repair)
-        if self.domain is not None and self.file is None:
-            yield "domain has no effect: each of failures says its own"
         ends = {len(one) for one in self.failures}
         if len(ends) > 1:
-            yield "failures: either each has an end (null: not back), or none has"
+            yield refused("failures", ": either each has an end (null: not back), or none has")
         if 4 in ends and self.repair is not None:
-            yield "repair has no effect: each failure says until when it lasted"
+            yield refused("repair", "has no effect: each failure says until when it lasted")
         for index, (when, _, _, *end) in enumerate(self.failures):
             if end and end[0] is not None and end[0] <= when:
                 yield f"{self._place(index)}: it ended at {end[0]:g} s, and began at {when:g} s"
         if not self.played:
-            yield (
-                f"since: no failure comes after {format_seconds(self.since)}: the last is at "
-                f"{format_seconds(max(one[0] for one in self.failures))}"
+            yield refused(
+                "since",
+                f": no failure comes after {format_seconds(self.since)}: the last is at "
+                f"{format_seconds(max(one[0] for one in self.failures))}",
             )
 
     @property
@@ -423,7 +436,7 @@ def _read(path: Path, data: Mapping[object, object]) -> tuple[tuple[object, ...]
             "known), or have node, start_day and end_day"
         )
     if domain is not None and data.get("domain") is not None:
-        raise ValueError(f"domain has no effect: {path} has a column that says what fails")
+        raise refused("domain", f"has no effect: {path} has a column that says what fails")
     found = []
     for line, row in enumerate(rows_of(path, header, "failures"), 2):
         if row.line != line:  # so that each is found by its number

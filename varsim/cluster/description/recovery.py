@@ -1,7 +1,7 @@
 """Random failures of a job, its checkpoints, and how it comes back: the keys of a scenario."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -23,6 +23,7 @@ from varsim.cluster.description.failures import (
 from varsim.cluster.network.topology import Topology
 from varsim.core.distribution import Exponential
 from varsim.core.distributions import Distribution
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.schema import Grown, Model
 from varsim.core.units import BytesPerSecond, Seconds
 
@@ -53,15 +54,15 @@ class RandomFailures(Grown):
     """What fails, and how often."""
     recorded: RecordedFailures | None = None
     """Failures that happened, played back."""
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "strike: not always", "recorded", "recorded ones strike when they did", "write always"
+        ),
+    )
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if not self.of and self.recorded is None:
             yield "say what fails: of (for example {domain: worker, mtbf: 30 d})"
-        if self.recorded is not None and self.strike != "always":
-            yield (
-                f"strike {self.strike} goes with failures at random: recorded ones strike when "
-                "they did (always)"
-            )
 
     @property
     def repairs(self) -> tuple[tuple[Domain, Distribution | None], ...]:
@@ -179,26 +180,28 @@ class Checkpoint(Model):
     """How much longer steps take beside an asynchronous write, as a share."""
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that restarts takes to read its last checkpoint."""
+    conflicts: ClassVar[Sequence[Refusal]] = tuple(
+        Refusal(key, "mode: blocking", "that stops the job for a write", says="has no effect with")
+        for key in ("snapshot", "slowdown")
+    )
 
-    def refusals(self) -> Iterator[str]:
-        if self.mode == "blocking":
-            for name in ("snapshot", "slowdown"):
-                if getattr(self, name):
-                    yield f"{name} has no effect: a blocking write stops the job"
+    def refusals(self) -> Iterator[RefusalError | str]:
         if (self.write is None) == (self.storage is None):
             yield "say how long a write takes: give either write or storage"
         if self.every == "optimal":
             # How long a write to storage takes is not known yet, but whether it costs anything.
             known = self.model_copy(update={"write": 1.0}) if self.write is None else self
             if not known.stops:
-                yield (
-                    "every: optimal needs a checkpoint that costs time (write, or of asynchronous "
-                    "ones snapshot or slowdown): what costs nothing is done all the time"
+                yield refused(
+                    "every",
+                    ": optimal needs a checkpoint that costs time (write, or of asynchronous "
+                    "ones snapshot or slowdown): what costs nothing is done all the time",
                 )
         elif self.write is not None and self.every < self.write:
-            yield (
-                f"every is shorter than a write ({self.write:.4g} s): the next checkpoint would be "
-                "due before this one is written"
+            yield refused(
+                "every",
+                f"is shorter than a write ({self.write:.4g} s): the next checkpoint would be "
+                "due before this one is written",
             )
 
     @property
@@ -290,9 +293,9 @@ class Spares(Model):
     swap: Seconds = Field(0.0, ge=0)
     """How long a cold spare takes to take over."""
 
-    def refusals(self) -> Iterator[str]:
-        if self.swap and not self.cold:
-            yield "swap has no effect: hot spares take over at once; give cold ones"
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal("swap", "no cold", "hot spares take over at once", says="has no effect with"),
+    )
 
 
 class Recovery(Grown):
@@ -318,12 +321,15 @@ class Recovery(Grown):
     fewest: PositiveInt | None = None
     """Fewest hosts with which a job goes on (`continue_with_fewer`); default: 1."""
 
-    def refusals(self) -> Iterator[str]:
-        if self.fewest is not None and self.policy != "continue_with_fewer":
-            yield (
-                f"fewest has no effect: policy {self.policy} needs all hosts (write policy: "
-                "continue_with_fewer)"
-            )
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "fewest",
+            "policy: not continue_with_fewer",
+            "it needs all hosts",
+            "write policy: continue_with_fewer",
+            says="has no effect with",
+        ),
+    )
 
 
 def goes_on(recovery: Recovery | None) -> bool:

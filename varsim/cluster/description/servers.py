@@ -10,6 +10,7 @@ from pydantic import Field, PositiveInt
 
 from varsim.core.distribution import Constant
 from varsim.core.distributions import AnyDistribution, Stream, check_alone, check_no_batch
+from varsim.core.refusal import RefusalError, refused
 from varsim.core.schema import Model, one_of
 from varsim.core.units import Bytes, BytesPerSecond, Seconds
 from varsim.distribute.central import (
@@ -61,11 +62,11 @@ class Overheads(Model):
     reduction: BytesPerSecond | None = None
     """Rate at which a worker of an all-reduce adds what it was sent."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError]:
         for name in _RATES:
             rate = getattr(self, name)
             if rate is not None and rate <= 0:
-                yield f"{name} must be above 0"
+                yield refused(name, "must be above 0")
 
     @property
     def given(self) -> list[str]:

@@ -18,6 +18,7 @@ from varsim.cluster.network.topology import (
     WireProtocol,
     halves,
 )
+from varsim.core.refusal import RefusalError, refused
 from varsim.core.table import Models
 from varsim.core.units import BytesPerSecond, Seconds, format_rate, format_seconds
 
@@ -107,7 +108,7 @@ class Racks(Ported):
     uplink_latency: Seconds | None = Field(None, ge=0)
     """How much longer a message takes between racks; by default `latency`."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         yield from super().refusals()
         if (self.oversubscription is None) == (self.uplink_bandwidth is None):
             yield "give either oversubscription (for example 4.0) or uplink_bandwidth"
@@ -214,12 +215,13 @@ class Nodes(Ported):
     protocols: tuple[NodesProtocol, ...] | None = Field(None, min_length=1)
     """Other ways in which collectives of workers can send; each time the fastest is taken."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         yield from super().refusals()
         if self.nics > self.workers_per_node:
-            yield (
-                f"nics {self.nics}: with {self.workers_per_node} workers per node the others would "
-                "have no effect, as each worker uses one"
+            yield refused(
+                "nics",
+                f"{self.nics}: with {self.workers_per_node} workers per node the others would "
+                "have no effect, as each worker uses one",
             )
 
     @property

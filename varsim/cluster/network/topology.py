@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, PositiveInt
 
 from varsim.cluster.network.link import Link, Route
 from varsim.core import presets
+from varsim.core.refusal import Refusal, RefusalError, refused
 from varsim.core.schema import Model
 from varsim.core.units import BytesPerSecond, Seconds, format_rate, format_seconds
 
@@ -56,12 +57,12 @@ class Rate(Model):
     efficiency: float = Field(1.0, gt=0, le=1)
     """Share of the bandwidth that an application gets."""
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         if (self.preset is None) == (self.bandwidth is None):
             yield "give either a preset or a bandwidth"
         preset = None if self.preset is None else presets.link(self.preset)
         if self.latency is None and (preset is None or preset.latency is None):
-            yield "latency is missing (for example latency: 20 us)"
+            yield refused("latency", "is missing (for example latency: 20 us)")
 
     @property
     def worker_rate(self) -> float:
@@ -124,32 +125,38 @@ class Topology(Rate, ABC):
     """Workers whose link is slower than the others'."""
     protocols: tuple[WireProtocol, ...] | None = Field(None, min_length=1)
     """Other ways in which collectives of workers can send; each time the fastest is taken."""
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "flows",
+            "no flow_bandwidth",
+            "what one of them reaches at most",
+            "for example flow_bandwidth: 10 Gbit/s",
+            says="needs",
+        ),
+        Refusal(
+            "flow_bandwidth", "no flows", "how many there are", "for example flows: 1", says="needs"
+        ),
+    )
 
-    def refusals(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[RefusalError | str]:
         yield from super().refusals()
         for index, protocol in enumerate(self.protocols or ()):
             if not self.is_sooner(protocol):
-                yield (
-                    f"protocols[{index}] has no effect: its latency is not below the network's, "
-                    "and more is not sent in less time"
+                yield refused(
+                    f"protocols.{index}",
+                    "has no effect: its latency is not below the network's, "
+                    "and more is not sent in less time",
                 )
 
         preset = None if self.preset is None else presets.link(self.preset)
         if preset is not None and preset.per_node and not self.of_a_node:
             rate = format_rate(preset.bandwidth)
-            yield (
-                f"preset {self.preset} is what all network cards of a node have together, not one "
+            yield refused(
+                "preset",
+                f"{self.preset} is what all network cards of a node have together, not one "
                 "link: it goes with network kind nodes and nics 1, and what one of several cards "
-                f"has is given as its bandwidth (if each link has all of it, bandwidth: {rate})"
+                f"has is given as its bandwidth (if each link has all of it, bandwidth: {rate})",
             )
-
-        if self.flows is not None and self.flow_bandwidth is None:
-            yield (
-                "flow_bandwidth is missing: what one of the flows reaches at most "
-                "(for example flow_bandwidth: 10 Gbit/s)"
-            )
-        if self.flows is None and self.flow_bandwidth is not None:
-            yield "flows is missing: how many connections there are (for example 1)"
 
     @abstractmethod
     def routing(self) -> "Routing":

@@ -7,6 +7,7 @@ from typing import Final
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.batch import Message, Route
 from varsim.cluster.network.topology import Place, Routing
+from varsim.core.refusal import refused
 from varsim.learning.workload import Workload
 
 MOST_PARTS: Final = 100_000
@@ -46,8 +47,9 @@ def check_parts(workload: Workload, cluster: Cluster) -> None:
         sizes = chain.from_iterable(workload.tensor_sizes())
         number = sum(map(cluster.partitioner.parts, sizes))
         if number > MOST_PARTS:
-            raise ValueError(
-                f"cluster.partitioner: {number:,} parts, but at most {MOST_PARTS:,} can be placed"
+            raise refused(
+                "cluster.partitioner",
+                f": {number:,} parts, but at most {MOST_PARTS:,} can be placed",
             )
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import PositiveInt
 
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.rules import Rules
-from varsim.core.units import format_bytes
+from varsim.core.refusal import Refusal
 from varsim.distribute.cross_device_ops import group_by_size
 from varsim.learning.workload import Workload
 
@@ -43,6 +43,12 @@ class Bucketing(NamedTuple):
     size: float = BUCKET_SIZE
     first: float = FIRST_BUCKET_SIZE
 
+    @classmethod
+    def of(cls, rule: Rule | None, size: float | None, first: float | None) -> Self:
+        """Buckets by what is said of them, and PyTorch's sizes where nothing is."""
+        limit = size or BUCKET_SIZE
+        return cls(rule or "ddp", limit, first or min(FIRST_BUCKET_SIZE, limit))
+
     def cut(self, tensors: Sequence[int], blocks: Sequence[int] = ()) -> list[Bucket]:
         """The buckets of tensors of these sizes (bytes, in forward order), first to last.
 
@@ -63,34 +69,6 @@ class Bucketing(NamedTuple):
             Bucket(tuple([last - index for index in group]), sum(backwards[i] for i in group))
             for group in groups
         ]
-
-
-def check_settings(rule: Rule | None, size: float | None, first: float | None) -> None:
-    """Raise ValueError for `bucketing`, `bucket_size` and `first_bucket_size` that do not fit."""
-    if rule in ("layers", "blocks") and size is not None:
-        raise ValueError(
-            f"bucket_size has no effect: bucketing {rule} has a bucket for each "
-            f"{'tensor' if rule == 'layers' else 'block of the model'}"
-        )
-    if rule == "bytes_per_pack" and size is None:
-        raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
-    if first is None:
-        return
-    if rule in ("layers", "blocks", "bytes_per_pack"):
-        raise ValueError(
-            f"first_bucket_size has no effect: bucketing {rule} has no limit for the first "
-            "bucket alone"
-        )
-    if first > (size or BUCKET_SIZE):
-        raise ValueError(
-            f"first_bucket_size must be at most bucket_size, {format_bytes(size or BUCKET_SIZE)}"
-        )
-
-
-def with_defaults(rule: Rule | None, size: float | None, first: float | None) -> Bucketing:
-    """Buckets by what is said of them, and PyTorch's sizes where nothing is."""
-    limit = size or BUCKET_SIZE
-    return Bucketing(rule or "ddp", limit, first or min(FIRST_BUCKET_SIZE, limit))
 
 
 def ddp_groups(sizes: Sequence[int], limit: float, first: float) -> list[list[int]]:
@@ -171,44 +149,6 @@ class Layout(NamedTuple):
     group: ShardGroup | None
     choice: Choice
 
-    def __str__(self) -> str:
-        return "overlap forward" if self.sharding is None else f"sharding {self.sharding}"
-
-    def check(self, collective: str, *, drops: bool) -> None:
-        """Raise ValueError where settings do not go together; `drops`: micro-batches."""
-        if collective not in ("ring", "hierarchical"):
-            raise ValueError(
-                f"{self} goes with collective ring or hierarchical, of whose reduce-scatters and "
-                f"all-gathers it consists, and not with {collective}"
-            )
-        if drops:
-            raise ValueError(
-                f"{self} does not go with drop_compute: others would wait for the buckets of a "
-                "micro-batch that a worker gives up"
-            )
-        if self.sharding == "parameters" and self.overlap == "forward":
-            raise ValueError(
-                "overlap forward is for what is reduced; sharding parameters gathers beside both "
-                "passes with overlap: true"
-            )
-
-    def check_cluster(self, cluster: Cluster) -> None:
-        """Raise ValueError where it does not fit this cluster."""
-        workers, group = cluster.workers, self.shards(cluster)
-        if group == 1 < workers:
-            alone = ", as none shares its host (network: {kind: nodes})"
-            raise ValueError(
-                f"shard_group {self.group} has no effect: every worker would have a whole copy"
-                f"{alone if self.group == 'node' else ''}"
-            )
-        if workers % group:
-            raise ValueError(f"shard_group {self.group} does not divide {workers} workers evenly")
-        if cluster.overlap_pace is not None:
-            raise ValueError(
-                f"{self} does not go with cluster.overlap_pace: that is said of all-reduces beside "
-                "the backward pass alone"
-            )
-
     def shards(self, cluster: Cluster) -> int:
         """How many workers share one copy."""
         if self.group == "node":
@@ -261,3 +201,29 @@ def units(workload: Workload, bucketing: Bucketing | None, cluster: Cluster) -> 
         )
         for group, begin, end in zip(cut, begun, [*begun[1:], 1.0], strict=True)
     ]
+
+
+# What a strategy cannot say of its buckets.
+OF_BUCKETS: Final[Sequence[Refusal]] = (
+    Refusal(
+        "bucket_size",
+        "bucketing: layers",
+        "it has a bucket for each tensor",
+        says="has no effect with",
+    ),
+    Refusal(
+        "bucket_size",
+        "bucketing: blocks",
+        "it has a bucket for each block of the model",
+        says="has no effect with",
+    ),
+    Refusal(
+        "bucketing: bytes_per_pack", "no bucket_size", write="for example 32 MiB", says="needs"
+    ),
+    Refusal(
+        "first_bucket_size",
+        "bucketing: layers | blocks | bytes_per_pack",
+        "it has no limit for the first bucket alone",
+        says="has no effect with",
+    ),
+)

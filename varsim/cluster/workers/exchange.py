@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-from varsim.cluster.clock import END_OF_TIME, Activity, Ended
-from varsim.cluster.description.device import DropCompute
+from varsim.cluster.clock import Activity
 from varsim.cluster.network.batch import Message
 from varsim.cluster.network.link import Link, Route
 from varsim.cluster.network.network import Arrivals, Arrived, Network, deliver_item, nothing
@@ -86,62 +85,6 @@ class Outbox:
         self._line.popleft()
         if self._line:
             self._begin()
-
-
-class Accumulation:
-    """Accumulation of the gradients of `number` micro-batches a step, which are sent as one.
-
-    Each has a batch and a compute time of its own; those that are dropped are passed over, so that
-    the next step meets the same ones whatever was dropped. Only the last one's backward pass
-    overlaps with the exchange, and only if it is the last for sure: one before which a worker stops
-    is not known to be, and what it added up is sent when it has stopped.
-    """
-
-    def __init__(
-        self,
-        job: Job,
-        exchange: GradientExchange[Sequence[Gradient]],
-        number: int,
-        drop: DropCompute | None,
-    ) -> None:
-        self._clock, self._ledger, self._exchange = job.clock, job.ledger, exchange
-        self._number = number
-        # In ns: some time, so that one micro-batch at least is computed.
-        self._threshold = END_OF_TIME if drop is None else max(1, round(drop.threshold * 1e9))
-        job.gradients.accumulate(number)
-
-    def compute(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
-        """Compute the gradients of a step at the parameters read; those that count."""
-        if self._number == 1:  # the commonest step takes a shorter way
-            return [(yield from self._exchange.begin(worker, read))]
-        gradients: list[Gradient] = []
-        try:
-            yield from self._compute_each(worker, read, gradients)
-        except Ended:
-            for gradient in gradients:  # it dies with what it has added up
-                gradient.open, gradient.given_up = 0, True
-                # Of a copy that may be a step ahead of others.
-                self._ledger.ended(gradient, self._clock.time, gradient.read.global_step)
-            raise
-        return gradients
-
-    def _compute_each(
-        self, worker: Worker, read: Read, gradients: list[Gradient]
-    ) -> Activity[None]:
-        clock = self._clock
-        deadline = worker.free_at + self._threshold
-        for left in range(self._number, 0, -1):
-            if clock.time >= deadline:
-                worker.pass_over(left)
-                break
-            if left > 1:
-                gradient = yield from worker.compute_gradient(read)
-            else:
-                gradient = yield from self._exchange.begin(worker, read)
-                gradients.append(gradient)
-                return
-            gradients.append(gradient)
-        self._exchange.is_ready(worker)
 
 
 _WRITE = int(Phase.WRITE)
