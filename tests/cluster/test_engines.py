@@ -1,10 +1,12 @@
 """The engine for times alone makes the gradients, updates and spans that SimPy makes."""
 
+import random
 import signal
 import time
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,8 +25,9 @@ from tests.engines import (
 )
 from tests.oracle import drawing as servers
 from tests.properties import drawing as anything
-from tests.seams import Run, run_one
+from tests.seams import Run, Trace, run_one
 from varsim import Scenario
+from varsim.cluster.record.trace import Outcome
 
 MS = 1e-3
 # Bytes/s, so many that a message passes in the instant in which it sets off; and who still sends in
@@ -198,6 +201,52 @@ def test_machine_code_gives_the_same() -> None:
 @pytest.mark.parametrize("interpreted", [True, False])
 def test_ten_thousand_others_are_the_same(interpreted: bool) -> None:
     differential(10_000, interpreted, derandomize=False)
+
+
+def crowded(number: int) -> Scenario:
+    """Workers that meet on fair links, so often that rounding may make another run of it."""
+    draw = random.Random(number)
+    workers = draw.randint(4, 24)
+    strategy, updates = draw.choice(
+        [
+            ({"kind": "none"}, workers),
+            ({"kind": "ssp", "staleness": 2}, workers),
+            ({"kind": "k_batch_async", "k": 3}, workers / 3),
+            ({"kind": "k_async", "k": 2}, workers / 2),
+            ({"kind": "sync_replicas", "replicas_to_aggregate": workers - 2}, 1),
+            ({"kind": "backup_workers", "replicas_to_aggregate": workers - 1}, 1),
+            ({"kind": "k_batch_sync", "k": workers}, 1),
+        ]
+    )
+    cluster = {
+        "workers": workers,
+        "compute": {"kind": "exponential", "mean": draw.choice([6, 30, 90]) * MS},
+        "network": {**draw.choice(NETWORKS[:3]), "sharing": "fair"},
+    }
+    made = tied(strategy, {"global_steps": round(60 * updates)}, **cluster, **draw.choice(SERVERS))
+    return made.model_copy(update={"seed": number})
+
+
+def outcome(trace: Trace) -> list[float]:
+    """How long a run took, how stale gradients were, and how many it took for one of use."""
+    rows = trace.gradients
+    applied = rows[rows[:, 9] == Outcome.APPLIED]
+    return [trace.end, 1 + (applied[:, 8] - applied[:, 3]).mean(), len(rows) / len(applied)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+def test_over_fair_links_means_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equivalence: the 99 % interval of the mean difference lies within half a percent."""
+    monkeypatch.setenv(ENGINE, "simpy")
+    runs = [Run(crowded(number), 0, 0) for number in range(200)]
+    simpy = np.array([outcome(run_one(run)) for run in runs])
+    fast = np.array([outcome(in_arrays(run, interpreted=False)) for run in runs])
+    apart = fast / simpy - 1
+    assert np.count_nonzero(apart[:, 0]) > 50, "these runs are equal anyway"
+    half_width = 2.58 * apart.std(axis=0, ddof=1) / len(runs) ** 0.5
+    assert (abs(apart.mean(axis=0)) + half_width < 0.005).all()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)

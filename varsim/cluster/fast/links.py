@@ -122,10 +122,8 @@ def start(r: Run, who: int, way: int, c: int) -> None:
     flow = r.flows[f]
     flow.number, flow.who, flow.connection = s.started, who, c
     flow.target, flow.passed, flow.rate, flow.due = connection.load, 0.0, 0.0, inf
-    own = 2 * (who & at.MOST_WORKERS - 1) - 1
-    for hop in range(connection.hops):
-        link = r.numbers[connection.links + hop]
-        r.crossed[f * s.hops + hop] = link if link >= 0 else own - link
+    flow.first, flow.hops = connection.links, connection.hops
+    flow.own = 2 * (who & at.MOST_WORKERS - 1) - 1
     if s.flows == 0:
         r.hubs[at.MESH].epoch, r.hubs[at.MESH].time = s.now, 0.0
     s.flows += 1
@@ -245,8 +243,7 @@ def pass_mesh(r: Run) -> int:
             into.number, into.who, into.connection = flow.number, flow.who, flow.connection
             into.target, into.passed = flow.target, flow.passed
             into.rate, into.due = flow.rate, flow.due
-            for hop in range(s.hops):
-                r.crossed[kept * s.hops + hop] = r.crossed[f * s.hops + hop]
+            into.first, into.hops, into.own = flow.first, flow.hops, flow.own
         kept += 1
     s.flows, s.changed = kept, 1
     return next_due(r, soonest)
@@ -292,12 +289,14 @@ def fill(r: Run) -> None:
     """
     s, used, left = r.state[0], 0, r.state[0].flows
     for f in range(left):
-        r.flows[f].settled = 0
-        for place in range(f * s.hops, f * s.hops + r.connections[r.flows[f].connection].hops):
-            link = r.links[r.crossed[place]]
+        flow = r.flows[f]
+        flow.settled = 0
+        for hop in range(flow.hops):
+            number = crossed(r, flow, hop)
+            link = r.links[number]
             if link.users == 0:
                 link.left = link.bandwidth
-                r.open[used] = r.crossed[place]
+                r.open[used] = number
                 used += 1
             link.users += 1
     while left:
@@ -312,27 +311,24 @@ def fill(r: Run) -> None:
         for f in range(s.flows):
             flow = r.flows[f]
             if flow.settled == 0:
-                first = f * s.hops
-                after = first + r.connections[flow.connection].hops
                 flow.rate = inf
-                for place in range(first, after):
-                    flow.rate = min(flow.rate, r.links[r.crossed[place]].promise)
-                for place in range(first, after):
-                    link = r.links[r.crossed[place]]
+                for hop in range(flow.hops):
+                    flow.rate = min(flow.rate, r.links[crossed(r, flow, hop)].promise)
+                for hop in range(flow.hops):
+                    link = r.links[crossed(r, flow, hop)]
                     link.discontent |= link.promise > flow.rate
         for f in range(s.flows):
             flow = r.flows[f]
             if flow.settled == 0:
-                first = f * s.hops
-                for place in range(first, first + r.connections[flow.connection].hops):
-                    if r.links[r.crossed[place]].discontent == 0:
+                for hop in range(flow.hops):
+                    if r.links[crossed(r, flow, hop)].discontent == 0:
                         flow.settled = 2
                 left -= flow.settled == 2
         for hop in range(s.hops):
             for f in range(s.flows):
                 flow = r.flows[f]
-                if flow.settled == 2 and hop < r.connections[flow.connection].hops:
-                    link = r.links[r.crossed[f * s.hops + hop]]
+                if flow.settled == 2 and hop < flow.hops:
+                    link = r.links[crossed(r, flow, hop)]
                     link.taken += flow.rate
                     link.users -= 1
         for f in range(s.flows):
@@ -340,3 +336,9 @@ def fill(r: Run) -> None:
         for place in range(used):
             link = r.links[r.open[place]]
             link.left -= link.taken
+
+
+def crossed(r: Run, flow: Row, hop: int) -> int:
+    """The number of a link of a flow, which may be one of its worker's own."""
+    number: int = r.numbers[flow.first + hop]
+    return number if number >= 0 else flow.own - number

@@ -191,19 +191,17 @@ def under_way(run: Run, now: int) -> Ints:
 
 def _flows(run: Run) -> list[tuple[Any, Any, list[int]]]:
     """The flows at the end of a run, each with its hub or mesh and its links."""
-    state, found = run.state[0], list[tuple[Any, Any, list[int]]]()
-    for f in range(state.flows):
-        hops = run.connections[run.flows[f].connection].hops
-        links = run.crossed[f * state.hops :][:hops].tolist()
-        found.append((run.hubs[at.MESH], run.flows[f], links))
+    state = run.state[0]
+    flows = [(run.hubs[at.MESH], run.flows[f]) for f in range(state.flows)]
     for way in (at.READ, at.WRITE):
         hub = run.hubs[way]
-        for place in range(hub.count):
-            flow = run.flows[way * state.workers + (hub.first + place) % state.workers]
-            connection = run.connections[flow.connection]
-            numbers = run.numbers[connection.links :][: connection.hops].tolist()
-            rank = int(flow.who) % at.MOST_WORKERS
-            found.append((hub, flow, [_own(number, rank) for number in numbers]))
+        places = np.arange(hub.first, hub.first + hub.count) % state.workers
+        flows += [(hub, run.flows[way * state.workers + place]) for place in places]
+    found = list[tuple[Any, Any, list[int]]]()
+    for hub, flow in flows:
+        connection, rank = run.connections[flow.connection], int(flow.who) % at.MOST_WORKERS
+        numbers = run.numbers[connection.links :][: connection.hops].tolist()
+        found.append((hub, flow, [_own(number, rank) for number in numbers]))
     return found
 
 

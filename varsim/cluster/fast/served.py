@@ -28,6 +28,7 @@ _MOST_ROWS: Final = 300_000
 _SENDS: Final = 1 << 14
 # What grows where there is too little room of it, and how many integers or records are one.
 _GROWING: Final = {"heap": 3, "flows": 1, "passed": 3}
+_OF_GRADIENTS: Final = {"gradients": 1, "ended": 1, "steps": 2}  # as many of each
 _SPANS: Final = 8  # of a gradient, at most
 # Rows that are read together: larger arrays would be asked of the system anew each time, which
 # costs as much as the whole run.
@@ -100,13 +101,10 @@ class ServedRun:
         state.begun = state.freed = 1
         state.waits = Phase.TOKEN if gate.kind == "tokens" else Phase.BARRIER
         state.set_up = cluster.set_up
-        rooms = {"heap": 8 * number + 64, "flows": 1, "passed": 1}
-        if state.fair:
-            rooms["flows"] = rooms["passed"] = (2 * number + 8) * network.flows
-            rooms["heap"] += 4 * number * network.flows
+        flows = (2 * number + 8) * network.flows if state.fair else 1
+        rooms = {"heap": 8 * number + 64 + 2 * flows, "flows": flows, "passed": flows}
         for name, room in rooms.items():
             made[name] = table(name, room * _GROWING[name])
-        made["crossed"] = table("crossed", rooms["flows"] * int(state.hops))
         made["open"] = table("open", len(made["links"]))
         state.most_sends = 4 * number + _SENDS
         made["sends"] = table("sends", network.width * (int(state.most_sends) + number + 2))
@@ -114,7 +112,7 @@ class ServedRun:
         state.room = min(2 * known, _MOST_ROWS) + 12 * number + 64
         state.most_spans = _TOGETHER
         made["spans"] = table("spans", _TOGETHER + _SPANS)
-        for name, each in (("gradients", 1), ("ended", 1), ("steps", 2)):
+        for name, each in _OF_GRADIENTS.items():
             made[name] = table(name, int(state.room) * each)
         # The heap at first: all workers read when they are set up.
         heap = made["heap"][: 3 * number].reshape(number, 3)
@@ -140,34 +138,32 @@ class ServedRun:
             workers["draws"][ranks] += times.shape[1]
 
     def _make_room(self) -> None:
-        """Read what has been written, and make more room where that was not enough."""
+        """Read what has been written, and make twice the room where that was not enough."""
         s, run = self._run.state[0], self._run
-        full = s.begun + self._start.workers + 2 > s.freed + s.room
-        if full:
+        if s.begun + self._start.workers + 2 > s.freed + s.room:
             self._read()
+            self._make_room_for_gradients()
         kept = under_way(run, int(s.now))
         run.sends[: kept.size], s.sends = kept.ravel(), len(kept)
-        grown: dict[str, Any] = {}
-        if s.events >= s.most_events:
-            grown["heap"] = 2 * len(run.heap)
-        if s.flows >= s.most_flows:
-            grown["flows"], grown["passed"] = 2 * len(run.flows), 2 * len(run.passed)
-            grown["crossed"] = 2 * len(run.crossed)
+        full = ["heap"] * bool(s.events >= s.most_events)
+        full += ["flows", "passed"] * bool(s.flows >= s.most_flows)
         if 2 * s.sends >= s.most_sends:
             s.most_sends *= 2
-            grown["sends"] = 2 * len(run.sends)
-        made = {name: table(name, size) for name, size in grown.items()}
-        for name, rows in made.items():
+            full.append("sends")
+        for name in full:
             before = getattr(run, name)
-            rows[: len(before)] = before
-        if full and 2 * (s.begun - s.freed) > s.room:
-            numbers, room = np.arange(s.freed, s.begun), int(s.room)
-            made["gradients"] = table("gradients", 2 * room)
-            made["gradients"][numbers % (2 * room)] = run.gradients[numbers % room]
-            made["ended"], made["steps"] = table("ended", 2 * room), table("steps", 4 * room)
-            s.room = 2 * room
-        self._run = run._replace(**made)
+            made = table(name, 2 * len(before))
+            made[: len(before)] = before
+            self._run = self._run._replace(**{name: made})
         self._measure()
+
+    def _make_room_for_gradients(self) -> None:
+        s, run = self._run.state[0], self._run
+        numbers, room = np.arange(s.freed, s.begun), int(s.room)
+        if 2 * len(numbers) > room:
+            made = {name: table(name, 2 * len(getattr(run, name))) for name in _OF_GRADIENTS}
+            made["gradients"][numbers % (2 * room)] = run.gradients[numbers % room]
+            self._run, s.room = run._replace(**made), 2 * room
 
     def _read(self, last: bool = False) -> None:
         """Take the gradients that have ended, with spans and updates: of the `last` ones, all."""

@@ -68,7 +68,7 @@ HOP: Final = _record("link hold begins after afters")  # -1 - n: the n-th of a w
 MESSAGE: Final = _record("delay passes passed")
 CONNECTION: Final = _record("hops links lag relays", "load")
 LINK: Final = _record("free_at users discontent", "bandwidth left promise taken")
-FLOW: Final = _record("number who connection settled", "target passed rate due")
+FLOW: Final = _record("number who connection first hops own settled", "target passed rate due")
 # Flows that meet in one link, or all others: the mesh.
 HUB: Final = _record("due epoch first count", "time virtual rate bandwidth ceiling")
 
@@ -93,7 +93,6 @@ class Run(NamedTuple):
     links: Table
     sends: Table  # batches on first-come links: whose, which way, until when, its start on each
     flows: Table
-    crossed: Table  # the links of each flow
     hubs: Table
     passed: Table  # flows that are to be told: number, whose, latency
     spans: Table  # that are written
