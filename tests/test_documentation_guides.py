@@ -96,11 +96,14 @@ def test_a_guide_shows_what_its_first_command_prints(
 
 @pytest.mark.slow
 @pytest.mark.product
-def test_a_real_job_does_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "files"), [("how_to/real_job", 2), ("recipes", 4)])
+def test_files_of_a_page_answer_as_shown(
+    name: str, files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    text = page("how_to/real_job")
-    commands = re.findall(r"`varsim (run [^`]*)` answers:", text)
-    assert len(commands) == 2
+    text = page(name)
+    commands = re.findall(r"`varsim ((?:run|sweep|explain) [^`]*)` answers:", text)
+    assert len(commands) == files
     for command, file, shown in zip(
         commands, blocks("yaml", text), blocks("text", text), strict=True
     ):

@@ -77,6 +77,12 @@ Yes = Annotated[bool, typer.Option("--yes", help="Run without asking, however la
 All = Annotated[bool, typer.Option("--all", help="Print every row, column and note.")]
 Form = Annotated[Literal["png", "svg"], typer.Option("--plots", help="Format of the plots.")]
 NoPlots = Annotated[bool, typer.Option("--no-plots", help="Write no plots.")]
+Animate = Annotated[
+    bool,
+    typer.Option(
+        "--animate", help="Write animation.svg, too: the first steps, with gradients on their way."
+    ),
+]
 Rows = Annotated[
     bool,
     typer.Option(

@@ -49,6 +49,7 @@ def run(
     form: options.Form = "png",
     no_plots: options.NoPlots = False,
     rows: options.Rows = False,
+    animate: options.Animate = False,
     yes: options.Yes = False,
     engine: options.Engine = "auto",
 ) -> None:
@@ -66,13 +67,19 @@ def run(
     made_by = use_for(engine, what, file)
     asked = question(file, whole=not given and not strategy, changed=sets)
     refuse_excess(what, yes)
+    if animate and what.kind != "training":
+        refuse("--animate shows gradients, and variables have none: see varsim explain FILE")
     directory = out if out is not None else Path("reports") / what.name
     check_target(directory)
     other = replaced(directory, RUN, Asked.of(what))
     with Progress(quiet) as progress:
         result = what.run(jobs=options.processes(jobs), progress=progress)
     told = of_file(result.report, file, asked)
-    saved = save(result, directory, told, plots="" if no_plots else form, rows=rows)
+    saved = save(
+        result, directory, told, plots="" if no_plots else form, rows=rows, animated=animate
+    )
+    if animate and told.played is None:
+        complain("varsim: no animation.svg: there is no step to show")
     if other:
         complain(f"varsim: {other}")
     closing = [*saved.notes, f"report: {saved.directory / 'report.html'}"]

@@ -66,7 +66,7 @@ KINDS: Final[dict[Kind, Leaves]] = {
     "run": Leaves.of(
         *("the report of a run", "summary.json", "report.html"),
         "scenario.yaml summary.csv updates.csv spans.csv evaluations.csv steps.csv links.csv "
-        "attempts.csv sends.csv acts.csv sent.csv trace.json.gz",
+        "attempts.csv sends.csv acts.csv sent.csv trace.json.gz animation.svg",
         "throughput step_time time_split timeline staleness loss loss_time loss_updates links life",
     ),
     "sweep": Leaves.of(

@@ -41,10 +41,12 @@ def save(
     *,
     plots: Plots = "png",
     rows: bool = True,
+    animated: bool = False,
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
-    With its report: its page and its plots, too; `rows`: what happened, a row each, and a trace.
+    With its report: its page and its plots, too; `rows`: what happened, a row each, and a trace;
+    `animated`: a picture that moves, of a run of training.
     What else lies in `directory`, such as notes, is kept. Raises NotARunError if it holds no run,
     OSError if it cannot be written; then, and when interrupted, what was there is untouched.
     """
@@ -55,6 +57,10 @@ def save(
         facts["remarks"] = list(notes)
         for run, count in zip(facts["runs"], counts, strict=False):
             run["rows"] = count
+    if animated and isinstance(result, Result) and report and report.played:
+        from varsim.report.charts.animation import animation
+
+        of_rows["animation.svg"] = animation(result, report.played())
     files: dict[str, Content] = {
         "summary.csv": csv_text(result.report.data),
         "scenario.yaml": head(report.question if report else "") + dump_scenario(result.scenario),
