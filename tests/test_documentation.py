@@ -130,7 +130,7 @@ def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
 
 
 def test_the_files_of_a_run_are_those_listed(tmp_path: Path) -> None:
-    out = ["--out", str(tmp_path / "out"), "--rows"]
+    out = ["--out", str(tmp_path / "out"), "--rows", "--animate"]
     done = CliRunner().invoke(cli.app, ["run", str(SMALL), *out])
     assert done.exit_code == 0, done.stderr
     written = {path.name for path in (tmp_path / "out").iterdir()}
