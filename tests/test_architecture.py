@@ -363,7 +363,7 @@ def test_the_simplest_strategy_needs_little_of_the_cluster() -> None:
     """No copies, failures, checkpoints or evaluations: a job knows none of them."""
     needed = closure(PACKAGE / "strategies" / "none.py")
     of_cluster = [path for path in needed if unit_of(path) == "cluster"]
-    assert len(of_cluster) <= 33
+    assert len(of_cluster) <= 25
 
 
 def test_every_unit_of_the_list_exists() -> None:

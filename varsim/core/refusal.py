@@ -84,6 +84,11 @@ class Refusal(NamedTuple):
         return f"{subject} {says} {beside}{because}{write}"
 
 
+def no_effect(if_: str, with_: str, because: str = "", write: str = "") -> Refusal:
+    """The refusal of a setting that has no effect beside another."""
+    return Refusal(if_, with_, because, write, "has no effect with")
+
+
 def refusals(table: Iterable[Refusal], known: Mapping[str, object]) -> Iterator[RefusalError]:
     """What of a table is said of what is known; see `Refusal.of`."""
     for one in table:

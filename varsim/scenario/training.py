@@ -93,7 +93,10 @@ class Scenario(ShownAsFile):
                 strategy.check_workload(self.workload_of(strategy))
                 strategy.check_events(self.events or in_run(self.failures))
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
-                strategy.check_life(self.failures, self.recovery, self.cluster_of(strategy))
+                if self.failures is not None and self.failures.horizon is not None:
+                    recovery = self.recovery or Recovery()
+                    cluster = self.cluster_of(strategy)
+                    strategy.check_life(cluster, recovery.policy, recovery.fewest or 1)
             except ValueError as error:
                 known = error if isinstance(error, RefusalError) else RefusalError(str(error))
                 raise known.within("strategies", index) from None

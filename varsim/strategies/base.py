@@ -2,13 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Final, NamedTuple, Protocol
 
 from pydantic import StringConstraints
 
 from varsim.cluster.description.cluster import Cluster, ClusterChange
-from varsim.cluster.description.failures import ProcessEvent
-from varsim.cluster.description.recovery import RandomFailures, Recovery, end_workers, goes_on
 from varsim.cluster.description.servers import (
     OF_ALL,
     OF_AN_UPDATE_LOOP,
@@ -35,14 +33,17 @@ from varsim.learning.staleness import AnyStalenessPolicy
 from varsim.learning.workload import Workload
 from varsim.strategies.traits import Family, Round, Sends, Traits
 
-# What ends processes of a run: an event, or failures that strike inside it.
-Deaths: TypeAlias = ProcessEvent | RandomFailures
 
+class Deaths(Protocol):
+    """What ends processes of a run: an event, or failures that strike inside it."""
 
-def cause(deaths: Sequence[Deaths]) -> str:
-    """What ends processes, in words."""
-    first = deaths[0]
-    return f"events ({first})" if isinstance(first, ProcessEvent) else "failures inside a run"
+    @property
+    def cause(self) -> str:
+        """What it is, in words."""
+
+    @property
+    def ends_workers(self) -> bool:
+        """Whether these are random failures, and not of servers alone."""
 
 
 class Vain(NamedTuple):
@@ -211,33 +212,29 @@ class Strategy(Grown, ABC):
             return "there is one host, and nobody else has the model"
         return ""
 
-    def check_life(
-        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
-    ) -> None:
+    def check_life(self, cluster: Cluster, policy: str, fewest: int) -> None:
         """Raise ValueError where the life of a job cannot be followed, or not with this policy."""
-        if failures is None or failures.horizon is None:
-            return
         if why := self.against_rollback:
             raise ValueError(
                 f"failures.horizon does not go with {self.label!r}: it follows jobs that a failure "
                 f"stops as a whole, but here {why}"
             )
-        if recovery is None or recovery.policy == "restart":
+        if policy == "restart":
             return
-        policy = f"recovery.policy {recovery.policy}"
         if why := self.dies_with_workers(cluster):
             raise ValueError(
-                f"{policy} does not go with {self.label!r}: {why} (write policy: restart)"
+                f"recovery.policy {policy} does not go with {self.label!r}: {why} (write policy: "
+                "restart)"
             )
         each = cluster.workers_of_a_host
-        hosts = range(cluster.network.machines(cluster.workers) - 1, (recovery.fewest or 1) - 1, -1)
-        for workers in [number * each for number in hosts] if goes_on(recovery) else []:
+        hosts = range(cluster.network.machines(cluster.workers) - 1, fewest - 1, -1)
+        for workers in [number * each for number in hosts] if policy != "wait" else []:
             try:
                 self.check(cluster.model_copy(update={"workers": workers}))
             except ValueError as error:
                 raise ValueError(
-                    f"{policy} does not go with {self.label!r} when {workers} workers are left: "
-                    f"{error}"
+                    f"recovery.policy {policy} does not go with {self.label!r} when {workers} "
+                    f"workers are left: {error}"
                 ) from None
 
     def recurs_after(self, cluster: Cluster) -> int:
@@ -273,7 +270,7 @@ class Strategy(Grown, ABC):
         """What each worker keeps on its device."""
         if self.updates_copies:
             optimizer = self.optimizer or workload.optimizer
-            kept = replica_memory(workload, optimizer, cluster.workers, None, (), prefetch=False)
+            kept = replica_memory(workload, optimizer)
         else:
             kept = worker_memory(workload)
         further = further_bytes(
@@ -357,8 +354,8 @@ class Strategy(Grown, ABC):
         if self.leaves_out_the_dead and not events:
             who = "nobody dies inside the run (events, or failures without a horizon)"
             raise refused("on_death", f"has no effect: {who}")
-        self._refuse(events=cause(events) if events else None)
-        if any(map(end_workers, events)) and not self.outlives_workers:
+        self._refuse(events=events[0].cause if events else None)
+        if any(one.ends_workers for one in events) and not self.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:
                 can.append("write on_death: continue_with_fewer, to go on with those who are left")

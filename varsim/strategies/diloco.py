@@ -17,7 +17,7 @@ from varsim.core.units import Bytes
 from varsim.learning.gradient_form import Precision, Quantized
 from varsim.learning.optimizer import AnyOptimizer, Momentum
 from varsim.learning.workload import Workload
-from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.base import Deaths, Pair, Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 
 
@@ -117,9 +117,7 @@ class DiLoCo(Strategy):
             "backward pass",
         ),
         Refusal(
-            "overlap",
-            "cluster.overlap_pace",
-            "that is said of all-reduces of gradients alone",
+            "overlap", "cluster.overlap_pace", "that is said of all-reduces of gradients alone"
         ),
         Refusal(
             "overlap",
@@ -210,8 +208,9 @@ class DiLoCo(Strategy):
         if events and self.delay >= self._turn:
             raise refused(
                 "delay",
-                f"does not go with {cause(events)}: a worker that comes back would miss the syncs "
-                f"that are under way, unless it is below inner_steps / fragments ({self._turn})",
+                f"does not go with {events[0].cause}: a worker that comes back would miss the "
+                "syncs that are under way, unless it is below inner_steps / fragments "
+                f"({self._turn})",
             )
 
     @property

@@ -11,7 +11,7 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import Refusal, refused
+from varsim.core.refusal import Refusal, no_effect, refused
 from varsim.core.units import span
 from varsim.learning.mixing import (
     Graph,
@@ -23,7 +23,7 @@ from varsim.learning.mixing import (
     shares,
     undirected_ring,
 )
-from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.base import Deaths, Pair, Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 
 Partners = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
@@ -113,20 +113,10 @@ class Gossip(Strategy):
         job.observe(copies.aggregate, copies.divergence, at_any_time=True)
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
-            "matrices",
-            "mode: asynchronous",
-            "it averages two at a time",
-            says="has no effect with",
-        ),
-        Refusal(
-            "partners",
-            "mode: not asynchronous",
-            "it mixes by matrices",
-            says="has no effect with",
-        ),
+        no_effect("matrices", "mode: asynchronous", "it averages two at a time"),
+        no_effect("partners", "mode: not asynchronous", "it mixes by matrices"),
         *(
-            Refusal("graph", key, "that says who averages with whom", says="has no effect with")
+            no_effect("graph", key, "that says who averages with whom")
             for key in ("matrices", "partners")
         ),
     )
@@ -185,7 +175,7 @@ class Gossip(Strategy):
         """A worker that dies leaves neighbours without its model."""
         if events:
             raise ValueError(
-                f"gossip does not go with {cause(events)}: neighbours would wait for a model, "
+                f"gossip does not go with {events[0].cause}: neighbours would wait for a model, "
                 "or an answer, that a dead worker never sends"
             )
 

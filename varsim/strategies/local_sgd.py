@@ -12,10 +12,10 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.units import Bytes
 from varsim.learning.workload import Workload
-from varsim.strategies.base import Deaths, Pair, Strategy, cause
+from varsim.strategies.base import Deaths, Pair, Strategy
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 
 
@@ -80,9 +80,7 @@ class LocalSgd(Strategy):
             job.start_on(worker, self.replica, worker, copies)
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
-            "before_warmup", "no warmup_steps", write="for example 100", says="has no effect with"
-        ),
+        no_effect("before_warmup", "no warmup_steps", write="for example 100"),
         *OF_ALL_REDUCES,
     )
     left_out: ClassVar[Mapping[str, object]] = {"collective": "ring"}
@@ -132,7 +130,7 @@ class LocalSgd(Strategy):
         if events and self._reduces_in_warm_up:
             raise refused(
                 "before_warmup",
-                f"all_reduce does not go with {cause(events)}: a worker that restarts gets the "
+                f"all_reduce does not go with {events[0].cause}: a worker that restarts gets the "
                 "latest average of all copies, and there is none in warm-up",
             )
 

@@ -15,7 +15,6 @@ from varsim.cluster.copies.mirrored import (
 )
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.device import DropCompute
-from varsim.cluster.description.recovery import RandomFailures, Recovery
 from varsim.cluster.record.memory import Memory
 from varsim.cluster.workers.allreduce import AllReduce
 from varsim.cluster.workers.buckets import (
@@ -34,7 +33,7 @@ from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.push_pull import PushPull
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.units import Bytes, format_bytes
 from varsim.learning.gradient import Gradient
 from varsim.learning.workload import Workload
@@ -171,12 +170,11 @@ class OnWrite(Strategy):
         *OF_ALL_REDUCES,
         *OF_BUCKETS,
         *(
-            Refusal(
+            no_effect(
                 key,
                 "collective: push_pull",
                 "it sends tensors, or the parts that cluster.placement and cluster.partitioner "
                 "make of them",
-                says="has no effect with",
             )
             for key in ("bucketing", "bucket_size", "first_bucket_size")
         ),
@@ -187,12 +185,11 @@ class OnWrite(Strategy):
             for key in ("bucketing", "bucket_size", "first_bucket_size")
         ),
         Refusal("ranks_per_group", "on_death", "groups are not equal without a dead worker"),
-        Refusal(
+        no_effect(
             "drop_compute",
             "micro_batches: 1",
             "a worker looks at the clock before the second",
             "give micro_batches",
-            says="has no effect with",
         ),
         *OF_SHARDS,
         Refusal(
@@ -241,14 +238,11 @@ class OnWrite(Strategy):
             )
         return super().dies_with_workers(cluster)
 
-    def check_life(
-        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
-    ) -> None:
+    def check_life(self, cluster: Cluster, policy: str, fewest: int) -> None:
         """An update that is made in the next forward pass has no end of its own."""
-        super().check_life(failures, recovery, cluster)
-        lived = failures is not None and failures.horizon is not None
+        super().check_life(cluster, policy, fewest)
         lazy = self.overlap == "forward" and self.sharding is None
-        if lived and lazy and cluster.optimizer_time is not None:
+        if lazy and cluster.optimizer_time is not None:
             raise refused(
                 "overlap",
                 "forward does not go with failures.horizon and cluster.optimizer_time: layers are "

@@ -1,20 +1,24 @@
 """Mirrored variables whose replicas wait layer by layer: ZeRO, FSDP and HSDP; DeAR."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.copies.mirrored import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Memory, replica_memory
-from varsim.cluster.workers.buckets import Bucketing, Layout, units
+from varsim.cluster.workers.buckets import Bucketing, Layout, Sharding, units
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.layerwise import LayerwiseStep
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import Refusal, refused
+from varsim.core.refusal import Refusal, no_effect, refused
 from varsim.learning.gradient import Gradient
 from varsim.learning.optimizer import Optimizer
 from varsim.learning.workload import Workload
+
+# What is in shards, each with all before it: the stages of ZeRO.
+LEVELS: Final[tuple[Sharding | None, ...]] = (None, "optimizer", "gradients", "parameters")
 
 
 class Sharded(NamedTuple):
@@ -83,30 +87,25 @@ class Sharded(NamedTuple):
 
     def memory(self, cluster: Cluster, workload: Workload, optimizer: Optimizer | None) -> Memory:
         """What a replica keeps on its device; buckets are views of its gradients."""
-        return replica_memory(
-            workload,
-            optimizer,
-            self.layout.shards(cluster),
-            self.layout.sharding,
-            units(workload, self.bucketing, cluster),
-            prefetch=bool(self.layout.overlap),
-        )
+        stage, whole = LEVELS.index(self.layout.sharding), 0.0
+        layers = units(workload, self.bucketing, cluster)
+        if stage == 3:
+            several = pairwise(layers) if self.layout.overlap else ()
+            pairs = [one.parameters + other.parameters for one, other in several]
+            whole += max([*pairs, *(unit.parameters for unit in layers)])
+        if stage >= 2:
+            whole += max(unit.gradients for unit in layers)
+        return replica_memory(workload, optimizer, self.layout.shards(cluster), stage, whole)
 
     @property
     def lighter(self) -> Sequence[Mapping[str, object]]:
         """More of it in shards, of which each worker has one."""
-        levels = (None, "optimizer", "gradients", "parameters")
-        more = [{"sharding": level} for level in levels[levels.index(self.layout.sharding) + 1 :]]
+        more = [{"sharding": level} for level in LEVELS[LEVELS.index(self.layout.sharding) + 1 :]]
         return more if self.layout.group is None else [*more, {"shard_group": None}]
 
 
 OF_SHARDS: Final[Sequence[Refusal]] = (
-    Refusal(
-        "shard_group",
-        "no sharding",
-        "nothing is in shards",
-        says="has no effect with",
-    ),
+    no_effect("shard_group", "no sharding", "nothing is in shards"),
     *(
         refusal
         for key in ("sharding", "overlap: forward")
@@ -122,12 +121,7 @@ OF_SHARDS: Final[Sequence[Refusal]] = (
                 "drop_compute",
                 "others would wait for the buckets of a micro-batch that a worker gives up",
             ),
-            Refusal(
-                "segment_size",
-                key,
-                "halves of all-reduces are not cut",
-                says="has no effect with",
-            ),
+            no_effect("segment_size", key, "halves of all-reduces are not cut"),
             Refusal(
                 key,
                 "cluster.overlap_pace",
@@ -142,8 +136,6 @@ OF_SHARDS: Final[Sequence[Refusal]] = (
         "overlap: true gathers beside both passes",
     ),
     Refusal(
-        "sharding",
-        "events",
-        "a worker that dies takes its shard of the optimizer's state with it",
+        "sharding", "events", "a worker that dies takes its shard of the optimizer's state with it"
     ),
 )

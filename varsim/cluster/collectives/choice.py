@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.cluster.network.topology import ByNode, Topology
-from varsim.core.refusal import Refusal, refused
+from varsim.core.refusal import Refusal, no_effect, refused
 from varsim.core.table import Functions
 from varsim.core.units import format_bytes
 
@@ -124,16 +124,8 @@ class Choice(NamedTuple):
 # What a strategy that names its all-reduce cannot say of it.
 OF_ALL_REDUCES: Final[Sequence[Refusal]] = (
     Refusal("collective: hierarchical", "no ranks_per_group", write="for example 4", says="needs"),
-    Refusal(
-        "ranks_per_group",
-        "collective: not hierarchical",
-        "it has no groups",
-        says="has no effect with",
-    ),
-    Refusal(
-        "segment_size",
-        "collective: not double_binary_tree | hierarchical",
-        "it has no segments",
-        says="has no effect with",
+    no_effect("ranks_per_group", "collective: not hierarchical", "it has no groups"),
+    no_effect(
+        "segment_size", "collective: not double_binary_tree | hierarchical", "it has no segments"
     ),
 )

@@ -13,7 +13,7 @@ from varsim.cluster.network.topology import SlowLink
 from varsim.core import presets
 from varsim.core.distribution import Constant, Lognormal
 from varsim.core.distributions import AnyDistribution, Correlated, Distribution
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.schema import Model
 from varsim.core.units import Seconds
 from varsim.learning.workload import Workload
@@ -96,12 +96,11 @@ class Cluster(Model):
     """
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
+        no_effect(
             "partitioner",
             "placement: partitioned",
             "it cuts every tensor over all servers",
             "choose round_robin or by_bytes",
-            says="has no effect with",
         ),
     )
 
@@ -283,12 +282,7 @@ class Stop(Model):
     updates."""
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
-            "equal_examples: false",
-            "no global_steps",
-            "no other limit counts updates",
-            says="has no effect with",
-        ),
+        no_effect("equal_examples: false", "no global_steps", "no other limit counts updates"),
     )
 
     def refusals(self) -> Iterator[RefusalError | str]:

@@ -9,7 +9,7 @@ from varsim.core import presets
 from varsim.core.distribution import Constant, Lognormal
 from varsim.core.distributions import Distribution
 from varsim.core.presets import MeasuredSpeed
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.schema import Model
 from varsim.core.units import FlopsPerSecond, Seconds
 from varsim.learning.workload import Workload
@@ -78,8 +78,7 @@ class Device(Model):
     sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
     """Spread of step times: standard deviation of their logarithm; 0 makes all the same."""
     conflicts: ClassVar[Sequence[Refusal]] = tuple(
-        Refusal(key, "no preset", "it chooses a rate of one", says="has no effect with")
-        for key in ("precision", "measured")
+        no_effect(key, "no preset", "it chooses a rate of one") for key in ("precision", "measured")
     )
 
     @model_validator(mode="before")

@@ -23,7 +23,7 @@ from varsim.core import presets
 from varsim.core.csv_file import CsvRow, FileError, file_or, header_of, named_in, rows_of
 from varsim.core.distribution import Constant, Exponential
 from varsim.core.distributions import AnyDistribution, Distribution, check_alone
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.schema import Grown, Model
 from varsim.core.units import Seconds, format_seconds
 
@@ -69,6 +69,16 @@ class ProcessEvent(Model):
     def rank(self) -> int:
         """The worker whose process that is."""
         return self.process.worker if isinstance(self.process, WorkerName) else 0
+
+    @property
+    def cause(self) -> str:
+        """What ends processes, in words."""
+        return f"events ({self})"
+
+    @property
+    def ends_workers(self) -> bool:
+        """Not at random."""
+        return False
 
     def __str__(self) -> str:
         done = "killed" if self.kill else "restarted" if self.restart else "stopped"
@@ -242,12 +252,7 @@ class FailureSource(Grown):
     mistaken: Mistaken | None = None
     """Failures after which the wrong member is repaired, and the fault stays."""
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
-            "mistaken",
-            "no repair",
-            "whatever is taken away is back at once",
-            says="has no effect with",
-        ),
+        no_effect("mistaken", "no repair", "whatever is taken away is back at once"),
     )
 
     def refusals(self) -> Iterator[RefusalError | str]:
@@ -345,7 +350,7 @@ class RecordedFailures(Grown):
     """How long a failed host is away once that is noticed; left out: it is back at once."""
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal("domain", "no file", "each of failures says its own", says="has no effect with"),
+        no_effect("domain", "no file", "each of failures says its own"),
     )
 
     model_config = ConfigDict(json_schema_extra=file_or("failures"))

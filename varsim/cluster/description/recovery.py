@@ -23,7 +23,7 @@ from varsim.cluster.description.failures import (
 from varsim.cluster.network.topology import Topology
 from varsim.core.distribution import Exponential
 from varsim.core.distributions import Distribution
-from varsim.core.refusal import Refusal, RefusalError, refused
+from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.schema import Grown, Model
 from varsim.core.units import BytesPerSecond, Seconds
 
@@ -86,6 +86,16 @@ class RandomFailures(Grown):
         """Whether parameter servers fail."""
         return any(domain == "server" for domain, _ in self.repairs)
 
+    @property
+    def cause(self) -> str:
+        """What ends workers inside a run, in words."""
+        return "failures inside a run"
+
+    @property
+    def ends_workers(self) -> bool:
+        """Whether anything but servers fails."""
+        return bool(self.without_servers().repairs)
+
     def without_servers(self) -> "RandomFailures":
         """The same where there are no servers to fail; the others fail as they do beside them."""
         of = tuple(one for one in self.of if one.domain != "server")
@@ -126,11 +136,6 @@ class RandomFailures(Grown):
 def in_run(failures: RandomFailures | None) -> tuple[RandomFailures, ...]:
     """Those failures if they strike inside the run, as they have no horizon; else none."""
     return (failures,) if failures is not None and failures.horizon is None else ()
-
-
-def end_workers(deaths: object) -> bool:
-    """Whether these are random failures that end workers: not events, not of servers alone."""
-    return isinstance(deaths, RandomFailures) and bool(deaths.without_servers().repairs)
 
 
 def _is_optimal(given: object) -> str:
@@ -181,7 +186,7 @@ class Checkpoint(Model):
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that restarts takes to read its last checkpoint."""
     conflicts: ClassVar[Sequence[Refusal]] = tuple(
-        Refusal(key, "mode: blocking", "that stops the job for a write", says="has no effect with")
+        no_effect(key, "mode: blocking", "that stops the job for a write")
         for key in ("snapshot", "slowdown")
     )
 
@@ -294,7 +299,7 @@ class Spares(Model):
     """How long a cold spare takes to take over."""
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal("swap", "no cold", "hot spares take over at once", says="has no effect with"),
+        no_effect("swap", "no cold", "hot spares take over at once"),
     )
 
 
@@ -322,12 +327,11 @@ class Recovery(Grown):
     """Fewest hosts with which a job goes on (`continue_with_fewer`); default: 1."""
 
     conflicts: ClassVar[Sequence[Refusal]] = (
-        Refusal(
+        no_effect(
             "fewest",
             "policy: not continue_with_fewer",
             "it needs all hosts",
             "write policy: continue_with_fewer",
-            says="has no effect with",
         ),
     )
 

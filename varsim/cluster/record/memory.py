@@ -1,12 +1,10 @@
 """Memory of a device or server: parameters, gradients, optimizer state, and further copies."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.servers.placement import bytes_per_port
-from varsim.cluster.workers.buckets import Sharding, Unit
 from varsim.learning.gradient import Array
 from varsim.learning.optimizer import Optimizer, State
 from varsim.learning.workload import Workload
@@ -68,14 +66,14 @@ class Memory(NamedTuple):
 def replica_memory(
     workload: Workload,
     optimizer: Optimizer | None,
-    shards: int,
-    sharding: Sharding | None,
-    layers: Sequence[Unit],
-    *,
-    prefetch: bool,
+    shards: int = 1,
+    stage: int = 0,
+    whole: float = 0.0,
 ) -> Memory:
     """What a replica with a copy of its own keeps, if so much of it is sharded.
 
+    `stage`: from which on it is, of the state (1), gradients (2) and parameters (3); `whole`: bytes
+    of shards that it has whole for a while.
     (b + g + k) bytes for each parameter, of which the shares of what is sharded are divided by the
     number of `shards`, the workers of a group: Rajbhandari et al., 2020 (ZeRO), whose k of Adam in
     mixed precision is 12.
@@ -83,19 +81,11 @@ def replica_memory(
     """
     each, sent = workload.bytes_per_parameter, workload.gradient_bytes
     number = workload.size() / each
-    stage = {None: 0, "optimizer": 1, "gradients": 2, "parameters": 3}[sharding]
     parts = [
         (size, shards if stage >= least else 1)
         for size, least in ((each, 3), (sent, 2), (_state(workload, optimizer), 1))
     ]
     kept = [number * size / parties for size, parties in parts]
-    whole = 0.0
-    if stage == 3:
-        several = pairwise(layers) if prefetch else ()
-        pairs = [one.parameters + other.parameters for one, other in several]
-        whole += max([*pairs, *(unit.parameters for unit in layers)])
-    if stage >= 2:
-        whole += max(unit.gradients for unit in layers)
     said = " + ".join(
         f"{size}/{parties}" if parties > 1 else str(size)
         for size, parties in (parts if optimizer is not None else parts[:2])

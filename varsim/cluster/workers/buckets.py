@@ -10,7 +10,7 @@ from pydantic import PositiveInt
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.rules import Rules
-from varsim.core.refusal import Refusal
+from varsim.core.refusal import Refusal, no_effect
 from varsim.distribute.cross_device_ops import group_by_size
 from varsim.learning.workload import Workload
 
@@ -205,25 +205,14 @@ def units(workload: Workload, bucketing: Bucketing | None, cluster: Cluster) -> 
 
 # What a strategy cannot say of its buckets.
 OF_BUCKETS: Final[Sequence[Refusal]] = (
-    Refusal(
-        "bucket_size",
-        "bucketing: layers",
-        "it has a bucket for each tensor",
-        says="has no effect with",
-    ),
-    Refusal(
-        "bucket_size",
-        "bucketing: blocks",
-        "it has a bucket for each block of the model",
-        says="has no effect with",
-    ),
+    no_effect("bucket_size", "bucketing: layers", "it has a bucket for each tensor"),
+    no_effect("bucket_size", "bucketing: blocks", "it has a bucket for each block of the model"),
     Refusal(
         "bucketing: bytes_per_pack", "no bucket_size", write="for example 32 MiB", says="needs"
     ),
-    Refusal(
+    no_effect(
         "first_bucket_size",
         "bucketing: layers | blocks | bytes_per_pack",
         "it has no limit for the first bucket alone",
-        says="has no effect with",
     ),
 )

@@ -166,7 +166,9 @@ def _possible(rules: _Rules, scenario: Scenario) -> bool:
     (strategy,) = scenario.strategies
     cluster = scenario.cluster_of(strategy)
     try:
-        strategy.check_life(rules.failures, rules.recovery, cluster)
+        if rules.failures.horizon is not None:
+            recovery = rules.recovery
+            strategy.check_life(cluster, recovery.policy, recovery.fewest or 1)
         check_life(*rules, cluster, strategy.workers(cluster))
     except ValueError:
         return False
