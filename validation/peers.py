@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from validation.finding import Finding, Section
 from validation.networks import Ring
 from validation.points import laws
+from validation.points.estimate import Estimate
 from validation.points.scenario import IDEAL, ran, scenario, sent
 from validation.references import table
 from varsim.cluster.clock import Activity, Clock
@@ -43,19 +43,11 @@ SECTION: Final = Section(
 RANDOM = 0.005
 
 
-class Got(NamedTuple):
-    """What varsim gets; `half_width` of the 99 % interval where it is random."""
-
-    value: float
-    half_width: float | None = None
+# (name, quantity) -> what varsim gets; an estimate where it is random.
+Measured: TypeAlias = Mapping[tuple[str, str], float | Estimate]
 
 
-# (name, quantity) -> what varsim gets.
-Measured: TypeAlias = Mapping[tuple[str, str], Got]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One number as it was printed: `text` holds all digits shown."""
 
     group: str
@@ -127,7 +119,7 @@ def single_messages() -> Measured:
     for kind, described in ONE_BY_ONE.items():
         made = {**described, "sharing": "first_come"}
         (time,) = arrivals(made, NODES, [Message(1, 4, MESSAGE)])
-        found[f"{kind}, 1 to 4, cut through", "arrival"] = Got(time)
+        found[f"{kind}, 1 to 4, cut through", "arrival"] = time
     return found
 
 
@@ -152,7 +144,7 @@ def fair_sharing() -> Measured:
     for (name, what), (described, messages) in cases.items():
         ends = arrivals(described, messages[0].target + 1, messages)
         for number, end in enumerate(ends):
-            found[name, f"end of {what} {number}"] = Got(end / 1e9)
+            found[name, f"end of {what} {number}"] = end / 1e9
     return found
 
 
@@ -201,38 +193,38 @@ def ring_all_reduce() -> Measured:
     for workers in (4, 16):
         trace = _run({"kind": "on_write"}, workers, 0.1, network, 102.4e6, 1)
         time = (int(trace.steps[0]) - 100_000_000) / 1e6
-        found[f"{workers} workers", "all-reduce"] = Got(time)
+        found[f"{workers} workers", "all-reduce"] = time
     return found
 
 
-def _synchronous() -> dict[tuple[str, str], Got]:
+def _synchronous() -> Measured:
     # The textbook's barrier: without the tokens that TensorFlow's queue has at the start.
     strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 4, "initial_tokens": 0}
     trace = _run(strategy, 4, 0.5, SERVER, SIZE, 4)
     reads = _read_ends(trace)
     begin = max(ends[0] for ends in reads)
     found = {
-        ("synchronous", f"update {number}"): Got((int(step) - begin) / 1e9)
+        ("synchronous", f"update {number}"): (int(step) - begin) / 1e9
         for number, step in enumerate(trace.steps[:3].tolist(), 1)
     }
-    found["synchronous", "last reply"] = Got((max(ends[3] for ends in reads) - begin) / 1e9)
+    found["synchronous", "last reply"] = (max(ends[3] for ends in reads) - begin) / 1e9
     return found
 
 
-def _asynchronous() -> dict[tuple[str, str], Got]:
+def _asynchronous() -> Measured:
     slow = ({"rank": 3, "factor": 2.0},)
     trace = _run({"kind": "none"}, 4, 0.5, SERVER, SIZE, 24, slow_workers=slow)
     reads = _read_ends(trace)
     begin = max(ends[0] for ends in reads)
     rows = [GradientRow(*row) for row in trace.gradients.tolist()]
     arrived = {(row.worker, row.iteration): row.arrived - begin for row in rows}
-    found: dict[tuple[str, str], Got] = {}
+    found: dict[tuple[str, str], float] = {}
     for step in range(5):
         times = {arrived[worker, step] for worker in range(3)}
         assert len(times) == 1, "the fast ones are equal"
-        found["asynchronous", f"push {step + 1} of the fast"] = Got(times.pop() / 1e9)
-        found["asynchronous", f"push {step + 1} of the slow"] = Got(arrived[3, step] / 1e9)
-    found["asynchronous", "end"] = Got((reads[3][5] - begin) / 1e9)
+        found["asynchronous", f"push {step + 1} of the fast"] = times.pop() / 1e9
+        found["asynchronous", f"push {step + 1} of the slow"] = arrived[3, step] / 1e9
+    found["asynchronous", "end"] = (reads[3][5] - begin) / 1e9
     return found
 
 
@@ -285,15 +277,12 @@ class ConstantGradient(Problem):
     kind: Literal["constant_gradient"] = "constant_gradient"
 
     def variables(self) -> tuple[VariableSpec, ...]:
-        """One number."""
         return (VariableSpec("parameter", (1,)),)
 
     def flops_per_example(self) -> float:
-        """None to speak of."""
         return 1.0
 
     def task(self, seed: int, replication: int) -> "ConstantTask":
-        """The same for every seed."""
         return ConstantTask()
 
 
@@ -301,19 +290,15 @@ class ConstantTask(Task):
     """A gradient of -1 everywhere."""
 
     def initial(self) -> Parameters:
-        """0."""
         return (np.zeros(1),)
 
     def batches(self, worker: int, block: int, batch_size: int) -> Batches:
-        """Batches (BLOCK, 0)."""
         return np.zeros((BLOCK, 0))
 
     def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
-        """Whatever the parameters are (k, 1)."""
         return (np.full((len(batches), 1), -1.0),)
 
     def loss(self, parameters: Parameters) -> float:
-        """It falls for ever."""
         return -float(parameters[0][0])
 
 
@@ -325,48 +310,48 @@ def staleness() -> Measured:
     return found
 
 
-def _jobs() -> dict[tuple[str, str], Got]:
+def _jobs() -> Measured:
     """Jobs (start, duration) = (1, 3), (3, 5), (5, 1)."""
     rows = _one_job_each({"kind": "trace", "seconds": ((3.0,), (5.0,), (1.0,))})
     stale = [row.applied_step - row.read_step for row in rows]
-    found = {("jobs", "mean staleness"): Got(sum(stale) / len(stale))}
+    found = {("jobs", "mean staleness"): sum(stale) / len(stale)}
     for number, (row, count) in enumerate(zip(rows, stale, strict=True), 1):
-        found["jobs", f"completion {number}"] = Got(row.applied / 1e9)
-        found["jobs", f"staleness {number}"] = Got(float(count))
+        found["jobs", f"completion {number}"] = row.applied / 1e9
+        found["jobs", f"staleness {number}"] = float(count)
     return found
 
 
-def _no_time() -> dict[tuple[str, str], Got]:
+def _no_time() -> Measured:
     """The same jobs without duration: 0.1 ns, which is 0 on the clock."""
     rows = _one_job_each({"kind": "constant", "value": 1e-10})
     assert [row.applied for row in rows] == [round(start * 1e9) for start in STARTS]
     largest = max(row.applied_step - row.read_step for row in rows)
     late = sum(row.worker != place for place, row in enumerate(rows))
     return {
-        ("zero durations", "largest staleness"): Got(float(largest)),
-        ("zero durations", "applied out of order"): Got(float(late)),
+        ("zero durations", "largest staleness"): float(largest),
+        ("zero durations", "applied out of order"): float(late),
     }
 
 
-def _constant_gradient() -> dict[tuple[str, str], Got]:
+def _constant_gradient() -> Measured:
     """Three asynchronous workers, until so many updates were made."""
     job = _job({"kind": "exponential", "mean": 1.0}, UPDATES)
     STRATEGIES["none"]().start(job)  # type: ignore[call-arg]
     trace = job.run("none")
     assert trace.global_step == UPDATES
     (parameter,) = job.model()[0].tolist()
-    return {("constant gradient", "parameter"): Got(parameter / LEARNING_RATE)}
+    return {("constant gradient", "parameter"): parameter / LEARNING_RATE}
 
 
-def _of_equal_workers(workers: int) -> Got:
+def _of_equal_workers(workers: int) -> Estimate:
     """The mean staleness of asynchronous workers with one law, after they have warmed up."""
     steps = (BATCHES + 1) * UPDATES_PER_BATCH
-    described = scenario({"kind": "none"}, workers, laws.exponential(1.0), {"global_steps": steps})
+    described = scenario({"kind": "none"}, workers, laws.exponential(1.0), steps)
     rows = _rows(ran(described))
     stale = np.array([row.applied_step - row.read_step for row in rows if row.applied >= 0])
     batches = stale[UPDATES_PER_BATCH:].reshape(BATCHES, UPDATES_PER_BATCH).mean(axis=1)
     half_width = T_99 * float(batches.std(ddof=1)) / math.sqrt(BATCHES)
-    return Got(float(batches.mean()), half_width)
+    return Estimate(float(batches.mean()), half_width)
 
 
 def _one_job_each(compute: dict[str, Any]) -> list[GradientRow]:
@@ -423,7 +408,8 @@ def findings() -> list[Finding]:
     found = []
     for row in rows():
         got = measured[row.group][row.name, row.quantity]
+        value, half_width = got[:2] if isinstance(got, Estimate) else (got, None)
         said = (row.group, row.name, row.quantity, row.unit, row.expected)
-        line = Finding(*said, got.value, got.half_width, source=row.source)
-        found.append(line.held(row.keeps(got.value, got.half_width), row.bound))
+        line = Finding(*said, value, half_width, source=row.source)
+        found.append(line.held(row.keeps(value, half_width), row.bound))
     return found

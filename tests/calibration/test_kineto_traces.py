@@ -17,9 +17,9 @@ from varsim.calibration.kineto import (
     clipped,
     length,
     looks_like_kineto,
-    overlap,
     read_kineto,
     union,
+    without,
 )
 from varsim.calibration.measurement import UnreadableError
 from varsim.cluster.description.cluster import Cluster
@@ -171,5 +171,5 @@ def test_intervals() -> None:
     assert joined == [(0, 4), (5, 7)]
     assert length(joined) == 6
     assert clipped(joined, 1, 6) == [(1, 4), (5, 6)]
-    assert overlap(joined, [(3, 6), (6.5, 9)]) == pytest.approx(1 + 1 + 0.5)
-    assert overlap([], joined) == 0
+    assert without(joined, [(3, 6), (6.5, 9)]) == [(0, 3), (6, 6.5)]
+    assert without([], joined) == []

@@ -8,7 +8,7 @@ bandwidth: these are searched for on the network of nodes, given the links insid
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
@@ -104,11 +104,10 @@ def split(
     wrong = []
     inside, outside = [], []
     for table in tables:
-        if table.collective is None:
+        name, ranks = table.collective or ("", 0)
+        if not name:
             wrong.append(f"{table.source}: messages from host to host: inside nodes or outside?")
-            continue
-        name, ranks = table.collective
-        if ranks <= per_node:
+        elif ranks <= per_node:
             inside.append(table)
         elif name not in RINGS:
             wrong.append(
@@ -211,6 +210,10 @@ def fragment(
     comments = list(measured.notes)
     yaml: list[str] = []
     csv = None
+    if not measured.transfers:
+        for option, given in (("--size", size), ("--workers-per-node", per_node)):
+            if given is not None:
+                raise UnreadableError(f"{option} has no effect: no transfers were measured")
     if per_node is not None and size is not None:
         raise UnreadableError("--size has no effect: links of nodes are right for all sizes")
     if measured.transfers:
@@ -226,10 +229,6 @@ def fragment(
         else:
             comments += network.comments
             yaml += network.yaml
-    elif size is not None:
-        raise UnreadableError("--size has no effect: no transfers were measured")
-    elif per_node is not None:
-        raise UnreadableError("--workers-per-node has no effect: no transfers were measured")
     if measured.steps is not None:
         compute = compute_part(measured.steps, beside)
         comments += compute.comments
@@ -282,13 +281,17 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Part:
             f"no latency and bandwidth are right for all sizes ({_bytes(worst.size)} is "
             f"{100 * off:.0f} % off): give --size, that of your messages"
         )
-    yaml = (
-        f"network: {{kind: star, bandwidth: {with_unit(line.bandwidth, 'rate')}, "
-        f"latency: {with_unit(line.latency, 'time')}}}"
-    )
     sizes = {one.size for one in used}
-    comments = [*_sources(tables), *_fitted(used, size, line), *_residuals(tables, sizes, line)]
-    return Part(tuple(comments), (yaml,))
+
+    def this(_: TransferTable, one: Transfer) -> float:
+        return line.time(one)
+
+    comments = [
+        *_sources(tables),
+        *_fitted(used, size, line),
+        *_residuals(tables, "this line", this, sizes),
+    ]
+    return Part(tuple(comments), (f"network: {{kind: star, {_link(line)}}}",))
 
 
 def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
@@ -303,30 +306,26 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
     inside = rounded(inside)
     cards = fit_cards(outer, per_node, inside)
     nodes = described(per_node, inside, cards)
-    links = [
-        f"bandwidth: {with_unit(one.bandwidth, 'rate')}, latency: {with_unit(one.latency, 'time')}"
-        for one in (inside, cards)
-    ]
-    kind = f"kind: nodes, workers_per_node: {per_node}"
-    yaml = f"network: {{{kind}, inside: {{{links[0]}}}, {links[1]}}}"
+
+    def modelled(table: TransferTable, one: Transfer) -> float:
+        if table in inner or table.collective is None:
+            return inside.time(one)
+        return ring_time(*table.collective, one.size, nodes)
+
     comments = [
         *_sources(tables),
         "  inside a node fitted first, then the cards, on the network of nodes, as one card a node",
-        f"  {'size':>14} {'measured':>10} {'modelled':>10} {'error':>8}",
+        *_residuals([*inner, *outer], "modelled", modelled),
     ]
-    for table in [*inner, *outer]:
-        assert table.collective is not None
-        name, ranks = table.collective
-        comments.append(f"  {table.what} ({table.source}):")
-        for one in table.transfers:
-            modelled = (
-                inside.time(one) if table in inner else ring_time(name, ranks, one.size, nodes)
-            )
-            comments.append(
-                f"  {_bytes(one.size):>14} {format_seconds(one.seconds):>10} "
-                f"{format_seconds(modelled):>10} {100 * (modelled / one.seconds - 1):>+7.1f} %"
-            )
+    links = f"inside: {{{_link(inside)}}}, {_link(cards)}"
+    yaml = f"network: {{kind: nodes, workers_per_node: {per_node}, {links}}}"
     return Part(tuple(comments), (yaml,))
+
+
+def _link(line: Line) -> str:
+    """YAML of a bandwidth and a latency."""
+    rate, time = with_unit(line.bandwidth, "rate"), with_unit(line.latency, "time")
+    return f"bandwidth: {rate}, latency: {time}"
 
 
 def _sources(tables: Sequence[TransferTable]) -> list[str]:
@@ -361,27 +360,31 @@ def _fitted(used: Sequence[Transfer], size: float | None, line: Line) -> list[st
     return lines
 
 
-def _residuals(tables: Sequence[TransferTable], sizes: Collection[float], line: Line) -> list[str]:
-    """One line per size, of all sizes: those that the line was not fitted to are marked."""
-    lines = [f"  {'size':>14} {'measured':>10} {'this line':>10} {'error':>8}"]
+def _residuals(
+    tables: Sequence[TransferTable],
+    head: str,
+    modelled: Callable[[TransferTable, Transfer], float],
+    fitted: Collection[float] | None = None,
+) -> Iterator[str]:
+    """One line per size, of all sizes: those that were not `fitted` are marked."""
+    yield f"  {'size':>14} {'measured':>10} {head:>10} {'error':>8}"
     for table in tables:
         if len(tables) > 1:
-            lines.append(f"  {table.what} ({table.source}):")
+            yield f"  {table.what} ({table.source}):"
         by_size: dict[float, list[Transfer]] = {}
         for one in table.transfers:
             by_size.setdefault(one.size, []).append(one)
         stride = -(-len(by_size) // _MOST_SHOWN)
         if stride > 1:
-            lines.append(f"  of every {stride} sizes one is shown:")
+            yield f"  of every {stride} sizes one is shown:"
         for size in sorted(by_size)[::stride]:
             seconds = median(one.seconds for one in by_size[size])
-            shown = by_size[size][0]._replace(seconds=seconds)
-            mark = "" if size in sizes else "  (not its sizes)"
-            lines.append(
-                f"  {_bytes(size):>14} {format_seconds(seconds):>10} "
-                f"{format_seconds(line.time(shown)):>10} {100 * line.error(shown):>+7.1f} %{mark}"
+            time = modelled(table, by_size[size][0])
+            mark = "" if fitted is None or size in fitted else "  (not its sizes)"
+            yield (
+                f"  {_bytes(size):>14} {format_seconds(seconds):>10} {format_seconds(time):>10} "
+                f"{100 * (time / seconds - 1):>+7.1f} %{mark}"
             )
-    return lines
 
 
 def _bytes(size: float) -> str:

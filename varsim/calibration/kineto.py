@@ -59,19 +59,6 @@ def length(intervals: Sequence[tuple[float, float]]) -> float:
     return sum(end - start for start, end in intervals)
 
 
-def overlap(one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]) -> float:
-    """How long both are, of two unions."""
-    total, i, j = 0.0, 0, 0
-    while i < len(one) and j < len(other):
-        start, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
-        total += max(0.0, end - start)
-        if one[i][1] <= other[j][1]:
-            i += 1
-        else:
-            j += 1
-    return total
-
-
 _MICROSECONDS: Final = 1e-6
 _RANKS: Final = 10**6
 _STEP: Final = "ProfilerStep#"
@@ -181,6 +168,10 @@ class _Event(NamedTuple):
     values: Mapping[str, Any]
 
 
+# Kernels, each with the event that launched it.
+_Launched: TypeAlias = Sequence[tuple[_Event, _Event]]
+
+
 def looks_like_kineto(data: object) -> bool:
     """Is it a Chrome trace?"""
     return isinstance(data, Mapping) and isinstance(data.get("traceEvents"), list)
@@ -204,8 +195,12 @@ def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
         for event in events
         if event.category in _LAUNCHES and "correlation" in event.values
     }
-    marks = _profiler_steps(events, source)
-    recorded = [_window(mark, kernels, launches) for mark in marks]
+    launched = [
+        (kernel, launches[correlation])
+        for kernel in kernels
+        if (correlation := str(kernel.values.get("correlation"))) in launches
+    ]
+    recorded = [_window(mark, launched) for mark in _profiler_steps(events, source)]
     whole = _whole(recorded)
     lag, windows = _by_device(whole)
     computing, communicating = _activity(events, kernels)
@@ -221,7 +216,7 @@ def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
         lag * _MICROSECONDS,
         lag > 0 and windows[0] not in whole,
         collectives,
-        _phases(events, kernels, launches, whole),
+        _phases(events, launched if kernels else None, whole),
         bool(kernels),
         unknown,
     )
@@ -232,13 +227,8 @@ def _number(info: Mapping[str, Any], key: str) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _window(mark: _Event, kernels: Sequence[_Event], launches: Mapping[str, _Event]) -> _Window:
-    ends = [
-        kernel.end
-        for kernel in kernels
-        if (launch := launches.get(str(kernel.values.get("correlation")))) is not None
-        and mark.start <= launch.start < mark.end
-    ]
+def _window(mark: _Event, launched: _Launched) -> _Window:
+    ends = [kernel.end for kernel, launch in launched if mark.start <= launch.start < mark.end]
     number = int(mark.name.removeprefix(_STEP))
     return _Window(number, mark.start, mark.end, max(ends, default=None))
 
@@ -332,13 +322,9 @@ def _profiler_steps(events: Sequence[_Event], source: str) -> list[_Event]:
 def _step(window: _Window, computing: Intervals, communicating: Intervals) -> Step:
     mine = clipped(computing, window.start, window.end)
     sent = clipped(communicating, window.start, window.end)
-    return Step(
-        window.number,
-        (window.end - window.start) * _MICROSECONDS,
-        length(mine) * _MICROSECONDS,
-        length(sent) * _MICROSECONDS,
-        (length(sent) - overlap(mine, sent)) * _MICROSECONDS,
-    )
+    parts = (mine, sent, without(sent, mine))
+    whole = (window.end - window.start) * _MICROSECONDS
+    return Step(window.number, whole, *(length(part) * _MICROSECONDS for part in parts))
 
 
 def _is_nccl(event: _Event) -> bool:
@@ -378,47 +364,37 @@ def _collective(
     """None where name, size or number of ranks is not to be known."""
     name = str(values.get("Collective name", "")).lower().replace("_", "")
     ranks = values.get("Group size", info.get("world_size"))
-    width = _BYTES.get(str(values.get("dtype", "")).lower().removeprefix("torch."))
-    if (
-        name not in _NAMES
-        or width is None
-        or not isinstance(ranks, int)
-        or not 2 <= ranks <= _RANKS
-    ):
-        return None
-    collective, way = _NAMES[name]
+    width = _BYTES.get(str(values.get("dtype", "")).lower().removeprefix("torch."), 0)
+    collective, way = _NAMES.get(name, ("", ""))
     elements = values.get(f"{way} msg nelems")
-    if not isinstance(elements, int) or not 0 < elements * width <= LARGEST:
+    if not collective or not isinstance(ranks, int) or not isinstance(elements, int):
         return None
-    if seconds < SHORTEST:
+    if not 2 <= ranks <= _RANKS or not 0 < elements * width <= LARGEST or seconds < SHORTEST:
         return None
     return Collective(collective, float(elements * width), ranks, seconds)
 
 
 def _phases(
-    events: Sequence[_Event],
-    kernels: Sequence[_Event],
-    launches: Mapping[str, _Event],
-    steps: Sequence[_Window],
+    events: Sequence[_Event], launched: _Launched | None, steps: Sequence[_Window]
 ) -> tuple[float, float, float]:
     """Seconds of forward, backward, optimizer: of kernels by who launched them, or of the CPU."""
     backward = _by_thread(event for event in events if event.name.startswith(_BACKWARD))
     optimizer = _by_thread(event for event in events if event.name.startswith(_OPTIMIZER))
-    first, last = steps[0].start, max(step.end for step in steps)
-    if not kernels:
-        spans = [union(i for one in group.values() for i in one) for group in (backward, optimizer)]
-        inside = [sum(length(clipped(s, e.start, e.end)) for e in steps) for s in spans]
-        whole = sum(step.end - step.start for step in steps)
-        times = (max(0.0, whole - sum(inside)), *inside)
-        return (times[0] * _MICROSECONDS, times[1] * _MICROSECONDS, times[2] * _MICROSECONDS)
     sums = [0.0, 0.0, 0.0]
-    for kernel in kernels:
-        launch = launches.get(str(kernel.values.get("correlation")))
-        if launch is None or _is_nccl(kernel) or not first <= launch.start <= last:
-            continue
-        phase = 1 if _within(backward, launch) else 2 if _within(optimizer, launch) else 0
-        sums[phase] += (kernel.end - kernel.start) * _MICROSECONDS
-    return (sums[0], sums[1], sums[2])
+    if launched is None:
+        for phase, group in enumerate((backward, optimizer), start=1):
+            spans = union(span for one in group.values() for span in one)
+            sums[phase] = sum(length(clipped(spans, step.start, step.end)) for step in steps)
+        whole = sum(step.end - step.start for step in steps)
+        sums[0] = max(0.0, whole - sums[1] - sums[2])
+    else:
+        first, last = steps[0].start, max(step.end for step in steps)
+        for kernel, launch in launched:
+            if first <= launch.start <= last and not _is_nccl(kernel):
+                phase = 1 if _within(backward, launch) else 2 if _within(optimizer, launch) else 0
+                sums[phase] += kernel.end - kernel.start
+    forward, back, optimizing = (seconds * _MICROSECONDS for seconds in sums)
+    return forward, back, optimizing
 
 
 def _by_thread(events: Any) -> dict[tuple[object, object], Intervals]:
