@@ -48,7 +48,7 @@ def test_goodput_is_what_is_kept_of_the_examples(result: Result) -> None:
 
 def test_it_is_told(result: Result) -> None:
     (row,) = result.table().to_dict("records")
-    of_life = {"goodput", "examples/s kept", "in checkpoints", "lost", "in recovery"}
+    of_life = {"goodput", "examples/s kept", "checkpoints", "lost work", "recovery"}
     assert of_life | {"interruptions", "cost per interruption"} <= set(row)
     assert [note.code for note in result.report.headline] == ["alone", "goodput"]
     assert set(result.report.headline[1].values) == {"kept", "checkpoint", "lost", "down"}

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.building import scenario
+from tests.reports import checked
 from tests.seams import Note, Number, simulate, why
 from varsim import Scenario
-from varsim.report.products.cautions import unsaid
 from varsim.report.wording import written
-from varsim.study.beginning import begin, optimizer_time, overlap_gains, pushed_late
+from varsim.study.beginning import optimizer_time, overlap_gains, pushed_late
 from varsim.study.why.levers import alone
 
 # Two ranks reduce 32 MB: half of it there and back, 32 ms at 1 GB/s, in 4 layers. Of 96 ms of
@@ -48,8 +48,7 @@ def on_device(batch_size: int, **device: Any) -> Scenario:
 
 def of_check(made: Scenario) -> dict[str, Note]:
     """What check says is left out, by its code."""
-    sent = {one.strategy.label: one.shares["write"] for one in begin(made)}
-    return {note.code: note for note in unsaid(made, sent)}
+    return {note.code: note for note in checked(made).report.notes}
 
 
 class TestOverlap:

@@ -1,12 +1,18 @@
 """Every coded sentence as text: SENTENCES of headlines, and NOTES, each with an anchor in
 docs/reference/notes.md.
 
-A code stands for one line; `{name}` is a value of the note, written by `wording`.
+A code stands for one line in which the values of the note stand, written by `wording`:
+
+    {name}                  a value
+    {count:step|steps}      so many of something
+    {low..high}             from one to another, once where both are told alike
+    {once=for one run}      these words where there is such a value
+    <, with {spare}>        a part that is left out where one of its values is missing, or 0
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final, TypeAlias
 
 from varsim.report.told import Cell, Note, Number, Shares, Table, Value
@@ -15,38 +21,39 @@ from varsim.report.wording import unheld, written
 Values: TypeAlias = Mapping[str, str]
 Line: TypeAlias = str | Callable[[Values], str]
 
-
-def _fastest(of: Values) -> str:
-    return f"Fastest: {of['best']}, {of['rate']}{_lead(of)}."
-
-
-def _tie(of: Values) -> str:
-    return f"Tied fastest: {of['tied']}, {of['rate']}{_lead(of)}."
+_PART: Final = re.compile(r"<([^<>]*)>")
+_SLOT: Final = re.compile(r"\{(\w+)(?:\.\.(\w+)|:([^|}]*)\|([^}]*)|(=)([^}]*))?\}")
 
 
-def _close(of: Values) -> str:
-    return f"Too close to call: {of['tied']}, at {of['low']} to {of['high']}{_lead(of)}."
+def filled(template: str, of: Values) -> str:
+    """A template with its values."""
+
+    def part(found: re.Match[str]) -> str:
+        names = [name for slot in _SLOT.finditer(found[1]) for name in slot.group(1, 2) if name]
+        return found[1] if all(of.get(name, "0") != "0" for name in names) else ""
+
+    def slot(found: re.Match[str]) -> str:
+        name, until, one, many, there, words = found.groups()
+        if there:
+            return words
+        if until:
+            return _between(of[name], of[until])
+        return of[name] if one is None else f"{of[name]} {one if of[name] == '1' else many}"
+
+    return _SLOT.sub(slot, _PART.sub(part, template))
 
 
-def _untold(of: Values) -> str:
-    return (
-        f"{_few(of)} to rank {of['tied']} ({of['low']} to {of['high']}); "
-        f"try {of.get('more', '--set replications=5')}."
-    )
+def _between(low: str, high: str) -> str:
+    """`12 to 24 %`, or one number."""
+    number, _, unit = low.partition("\N{NO-BREAK SPACE}")
+    if unit and high.endswith(f"\N{NO-BREAK SPACE}{unit}"):
+        return high if low == high else f"{number}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{high}"
+    return low if low == high else f"{low} to {high}"
 
 
-def _few(of: Values) -> str:
-    few = {"1": "One replication is", "2": "Two replications are"}[of["count"]]
-    return f"{few} too few"
-
-
-def _lead(of: Values) -> str:
-    return f": {of['times']} times {of['next']}" if "next" in of else ""
-
-
-def _price(of: Values) -> str:
-    said = [text.format(**of) for key, text in _PRICES.items() if key in of]
-    return f"Trade-off: {' and '.join(said)}."
+def _joined(of: Values, between: str, parts: Mapping[str, str]) -> str:
+    """Those parts whose value is there."""
+    return between.join(filled(part, of) for key, part in parts.items() if key in of)
 
 
 _PRICES: Final = {
@@ -54,56 +61,22 @@ _PRICES: Final = {
     "behind": "copies are {behind} updates behind",
     "wasted": "{wasted} of compute is wasted",
 }
-
-
-def _goodput(of: Values) -> str:
-    parts = ", ".join(f"{what} {of[key]}" for key, what in _LOST.items() if key in of)
-    kept = f"Loses least: {of['who']}, goodput" if "who" in of else "Goodput"
-    return f"{kept} {of['kept']}{'; the rest: ' * bool(parts)}{parts}."
-
-
 _LOST: Final = {
-    "checkpoint": "checkpoints",
-    "lost": "lost work",
-    "down": "recovery",
+    "checkpoint": "checkpoints {checkpoint}",
+    "lost": "lost work {lost}",
+    "down": "recovery {down}",
+}
+_SIDES: Final = {
+    "met": "met by {met}",
+    "missed": "missed by {missed}",
+    "unsure": "undecided for {unsure}",
 }
 
 
-def _targets(of: Values) -> str:
-    said = [
-        f"{what} {of[key]}"
-        for key, what in (("met", "met by"), ("missed", "missed by"), ("unsure", "undecided for"))
-        if key in of
-    ]
-    return f"{of['target']}: {'; '.join(said)}."
-
-
-def _hopeless(of: Values) -> str:
-    often = f"a failure every {of['every']}, " if "every" in of else ""
-    repair = f"; repairs take {of['repair']} of the time" if "repair" in of else ""
-    return f"{of['who']} hardly progresses: {often}{of['needs']} to detect and restart{repair}."
-
-
-def _due_to(of: Values) -> str:
-    return f"{of['who']}: {_span(of)} of a step is due to {of['cause']}."
-
-
-def _due_to_either(of: Values) -> str:
-    return f"{of['who']}: main cause too close to call, {of['causes']} of a step."
-
-
-def _span(of: Values) -> str:
-    """A share, or from which to which, with its unit once."""
-    if "share" in of:
-        return of["share"]
-    number, _, _ = of["low"].partition("\N{NO-BREAK SPACE}")
-    return f"{number} to {of['high']}"
-
-
-def _beginning(of: Values) -> str:
-    updates = _to(of)
-    runs = f"{of['count']} of {of['of']} replications" if of["of"] != "1" else "one replication"
-    return f"Measured on the first {updates} updates of each strategy, in {runs}."
+def _goodput(of: Values) -> str:
+    lost = _joined(of, ", ", _LOST)
+    kept = filled("<Loses least: {who}, goodput>", of) or "Goodput"
+    return f"{kept} {of['kept']}{'; the rest: ' * bool(lost)}{lost}."
 
 
 _BEST: Final = {
@@ -126,19 +99,15 @@ _EACH: Final = {
 
 def _plan_answer(of: Values) -> str:
     goal = f" to meet {_goal(of)}" if of["targets"] != "0" else ""
-    large = f" (too large for its {of['large']})" if "large" in of else ""
-    value = of["value"] + _EACH.get(of["objective"], "")
-    return f"{_BEST[of['objective']]}{goal}: {value}, {of['who']}{large}{_with(of)}."
+    each = _EACH.get(of["objective"], "")
+    answer = "{value}" + each + ", {who}< (too large for its {large})>< with {where}>."
+    return f"{_BEST[of['objective']]}{goal}: {filled(answer, of)}"
 
 
 def _goal(of: Values) -> str:
     return {"1": "the target", "2": "both targets"}.get(
         of["targets"], f"all {of['targets']} targets"
     )
-
-
-def _with(of: Values) -> str:
-    return f" with {of['where']}" if "where" in of else ""
 
 
 _LOWER: Final = {
@@ -156,81 +125,19 @@ def _in_its_way(of: Values) -> str:
 
 
 def _closest(of: Values) -> str:
-    return f"Closest: {of['who']}{_with(of)}, at {of['value']}, {_reaching(of)} ({of['target']})."
+    found = filled("Closest: {who}< with {where}>, at {value}", of)
+    return f"{found}, {_reaching(of)} ({of['target']})."
 
 
 def _reaching(of: Values) -> str:
     if "reached" not in of:
         return "does not reach the target in every replication"
-    if "off" not in of:
-        return f"reaches {of['reached']}, but not with 95 % confidence"
-    return f"reaches {of['reached']}, {of['off']} {of['side']}"
+    off = filled("<{off} {side}>", of) or "but not with 95 % confidence"
+    return f"reaches {of['reached']}, {off}"
 
 
-def _tuning(of: Values) -> str:
-    tried = " of those tried" if "edge" in of else ""
-    goal = f"First to loss {of['loss']}" if "loss" in of else f"Lowest loss at {of['end']}"
-    return f"{goal}, each at its best learning rate{tried}"
-
-
-def _tuned(of: Values) -> str:
-    what = "takes {times} times as long" if "loss" in of else "ends at {times} times the loss"
-    lead = f"; {of['next']} {what.format(**of)}" if "next" in of else ""
-    return f"{_tuning(of)}: {of['best']}, {of['value']} at {of['rate']}{lead}."
-
-
-def _tuned_none(of: Values) -> str:
-    what = f"reaches loss {of['loss']}" if "loss" in of else f"has a finite loss at {of['end']}"
-    return f"No strategy {what} in every fresh run, even at its best learning rate."
-
-
-def _failed_rows(of: Values) -> str:
-    if of["count"] == "1":
-        return f"1 of {of['of']} rows failed, {of['who']}: {of['why']}"
-    return f"{of['count']} of {of['of']} rows failed, the first {of['who']}: {of['why']}"
-
-
-def _short_rows(of: Values) -> str:
-    out = f"; {of['out']} are too short to rank" if "out" in of else ""
-    return (
-        f"Short runs in {of['count']} of {of['of']} rows, as few as {_each(of['gradients'])} "
-        f"({of['who']}){out}{of['more']}."
-    )
-
-
-def _each(count: str) -> str:
-    """So many gradients of each worker."""
-    return f"{count} gradient{'s' * (count != '1')} per worker"
-
-
-def _interval_rows(of: Values) -> str:
-    return f"± 95 % interval over {_to(of)} replications; left out below 1 %."
-
-
-def _to(of: Values) -> str:
-    """`12 to 24`, or one number."""
-    return of["low"] if of["low"] == of["high"] else f"{of['low']} to {of['high']}"
-
-
-_ONE: Final = {"strategies": "strategy"}
-_WORDS: Final = {"cells": "configurations"}
-
-
-def _many(of: Values, what: str) -> str:
-    """How many of what: `1 strategy`, `4 workers`."""
-    word = _WORDS.get(what, what)
-    return f"{of[what]} {_ONE.get(word, word[:-1]) if of[what] == '1' else word}"
-
-
-def _step(how: str, of: Values) -> str:
-    """Which mode has the shortest step, or several that are not told apart."""
-    rate = of["rate"] if "rate" in of else f"{of['low']} to {of['high']}"
-    lead = f"; {of['next']} takes {of['times']} times as long" if "next" in of else ""
-    return f"{how}: {of.get('tied', of.get('best'))}, {rate} a step{lead}."
-
-
-def _told_steps(of: Values) -> str:
-    """How long the steps that are told take in each mode."""
+def _steps_shown(of: Values) -> str:
+    """How long the steps that are shown take in each mode."""
     steps, every = of["steps"], of["of"]
     one = steps == "1"
     who = f"The first of {every} steps" if one else f"The first {steps} of {every} steps"
@@ -240,41 +147,52 @@ def _told_steps(of: Values) -> str:
     return f"{who} take{'s' * one} {of['took']}{more}."
 
 
+# How far behind the next is; at which rates strategies are compared; what a step takes.
+_LEAD: Final = "<: {times} times {next}>"
+_TUNING: Final = (
+    "<First to loss {loss}><Lowest loss at {end}>, each at its best learning rate"
+    "< {edge=of those tried}>"
+)
+_STEP: Final = (
+    ": <{best}><{tied}>, <{rate}><{low..high}> a step<; {next} takes {times} times as long>."
+)
+
 SENTENCES: Final[dict[str, Line]] = {
-    "fastest": _fastest,
-    "tie": _tie,
-    "close": _close,
-    "too-few": _untold,
+    "fastest": f"Fastest: {{best}}, {{rate}}{_LEAD}.",
+    "tie": f"Tied fastest: {{tied}}, {{rate}}{_LEAD}.",
+    "close": f"Too close to call: {{tied}}, at {{low..high}}{_LEAD}.",
+    "too-few": (
+        "{count:replication is|replications are} too few to rank {tied} ({low..high}); try {more}."
+    ),
     "alone": "{best}: {rate}.",
     "nothing": "No strategy applied gradients in every replication.",
     "none-compared": "Nothing to compare: {who} deadlocked.",
     "none-fits": "Nothing to rank: {who} do not fit into memory.",
-    "too-short": lambda of: (
-        f"Too short to rank: {_each(of['count'])} with {of['who']}{of['more']}."
-    ),
-    "price": _price,
+    "too-short": "Too short to rank: {count:gradient|gradients} per worker with {who}{more}.",
+    "price": lambda of: f"Trade-off: {_joined(of, ' and ', _PRICES)}.",
     "goodput": _goodput,
     "soonest": "First to loss {target}: {best}, after {time}.",
     "soonest-tie": "Tied first to loss {target}: {tied}, after {time}.",
-    "soonest-too-few": lambda of: (
-        f"{_few(of)} to say which is first to loss {of['target']}: {of['tied']}, after "
-        f"{of['time']} to {of['last']}."
+    "soonest-too-few": (
+        "{count:replication is|replications are} too few to say which is first to loss {target}: "
+        "{tied}, after {time..last}."
     ),
     "reached-unranked": (
-        "Loss {target} is reached after {low} to {high}; not ranked, as the strategies share a "
-        "learning rate."
+        "Loss {target} is reached after {low..high}; not ranked, as the strategies share a "
+        "learning "
+        "rate."
     ),
     "cheapest": "Cheapest: {best}, {price} per million examples.",
     "cheapest-tie": "Tied cheapest: {tied}, {price} per million examples.",
-    "cheapest-too-few": lambda of: (
-        f"{_few(of)} to say which is cheapest: {of['tied']}, {of['price']} to {of['last']} per "
-        "million examples."
+    "cheapest-too-few": (
+        "{count:replication is|replications are} too few to say which is cheapest: {tied}, "
+        "{price..last} per million examples."
     ),
     "same-everywhere": "{who}: {rate} at every point.",
     "never": "No strategy reached loss {target} in every replication.",
-    "target": _targets,
-    "due-to": _due_to,
-    "due-to-either": _due_to_either,
+    "target": lambda of: f"{of['target']}: {_joined(of, '; ', _SIDES)}.",
+    "due-to": "{who}: <{share}><{low..high}> of a step is due to {cause}.",
+    "due-to-either": "{who}: main cause too close to call, {causes} of a step.",
     "helps": "Would help most: {change}, {times} times as fast.",
     "may-help": "May help: {change}, {times} times as fast, too close to call.",
     "nothing-explained": "Nothing to explain: {who} made no update.",
@@ -289,12 +207,18 @@ SENTENCES: Final[dict[str, Line]] = {
     "no-work-kept": "No answer: no configuration keeps any work; varsim run on one shows why.",
     "cells-too-short": "No answer: the runs are too short to rank the configurations.",
     "closest": _closest,
-    "tuned": _tuned,
-    "tuned-close": lambda of: (
-        f"{_tuning(of)}: too close to call, {of['tied']} ({of['low']} to {of['high']})."
+    "tuned": (
+        f"{_TUNING}: {{best}}, {{value}} at {{rate}}<; {{next}} takes {{times}} times as "
+        f"long{{loss=}}>"
+        "<; {next} ends at {times} times the loss{end=}>."
     ),
-    "tuned-tie": lambda of: f"{_tuning(of)}: {of['tied']} tie at {of['low']}.",
-    "tuned-none": _tuned_none,
+    "tuned-close": f"{_TUNING}: too close to call, {{tied}} ({{low..high}}).",
+    "tuned-tie": f"{_TUNING}: {{tied}} tie at {{low}}.",
+    "tuned-none": (
+        "No strategy <reaches loss {loss}><has a finite loss at {end}> in every fresh run, even at "
+        "its "
+        "best learning rate."
+    ),
     "waiting": (
         "Waiting for the slowest worker makes a step {times} times the mean, {barrier}: {share} of "
         "device time is spent waiting."
@@ -302,84 +226,52 @@ SENTENCES: Final[dict[str, Line]] = {
     "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
     "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
-    "predicted": lambda of: (
-        f"Total times of {of['count']} recorded run{'s' * (of['count'] != '1')}: median error "
-        f"{of['median']}, at most {of['worst']} ({of['who']})."
+    "predicted": (
+        "Total times of {count:recorded run|recorded runs}: median error {median}, at most {worst} "
+        "({who})."
     ),
     # of check
-    "valid": lambda of: (
-        f"{of['name']} is valid: {_many(of, 'strategies')}, {_many(of, 'replications')} of each, "
-        f"{_many(of, 'workers')}; a run computes about {of['gradients']} gradients."
+    "valid": (
+        "{name} is valid: {strategies:strategy|strategies}, "
+        "{replications:replication|replications} of "
+        "each, {workers:worker|workers}; a run computes about {gradients} gradients."
     ),
     "batch": "A batch takes {mean} to compute ({how}).",
     "wire": "Model: {model}, {size} of parameters. Network: {network}.",
-    "valid-variables": lambda of: (
-        f"{of['name']} is valid: {_many(of, 'variables')}, {_many(of, 'modes')}, "
-        f"{_many(of, 'replications')} of each, {_many(of, 'workers')}."
+    "valid-variables": (
+        "{name} is valid: {variables:variable|variables}, {modes:mode|modes}, "
+        "{replications:replication|replications} of each, {workers:worker|workers}."
     ),
-    "valid-sweep": lambda of: (
-        f"{of['name']} is valid: {_many(of, 'points')}, {_many(of, 'rows')} ({of['different']} "
-        f"different), {of['runs']} runs, {of['gradients']} gradients or more."
+    "valid-sweep": (
+        "{name} is valid: {points:point|points}, {rows:row|rows} ({different} different), {runs} "
+        "runs, "
+        "{gradients} gradients or more."
     ),
-    "valid-plan": lambda of: (
-        f"{of['name']} is valid: {_many(of, 'cells')} ({of['different']} different), {of['low']} "
-        f"to {of['high']} runs of each; the first runs compute at most {of['gradients']} gradients."
+    "valid-plan": (
+        "{name} is valid: {cells:configuration|configurations} ({different} different), {low} to "
+        "{high} "
+        "runs of each; the first runs compute at most {gradients} gradients."
     ),
     "valid-search": (
         "{name} is valid: {cells} of {of} configurations are tried, {low} to {high} runs of each; "
         "the first runs compute at most {gradients} gradients."
     ),
-    "asked": lambda of: (
-        f"The plan minimizes {of['objective']}{' with ' * ('targets' in of)}"
-        f"{of.get('targets', '')}, over {of['who']}."
-    ),
+    "asked": "The plan minimizes {objective}< with {targets}>, over {who}.",
     # of programs of variables
-    "step-fastest": partial(_step, "Fastest"),
-    "step-tie": partial(_step, "Tied fastest"),
-    "step-close": partial(_step, "Too close to call"),
+    "step-fastest": f"Fastest{_STEP}",
+    "step-tie": f"Tied fastest{_STEP}",
+    "step-close": f"Too close to call{_STEP}",
     "step-alone": "{best}: {rate} a step.",
     "step-free": "A step takes no time in {who}: nothing is computed, and nothing sent.",
-    "steps-shown": _told_steps,
+    "steps-shown": _steps_shown,
     "read-outside": "Last read from outside: {seen}.",
 }
 
 
-def _short_cells(of: Values) -> str:
-    dropped = f"; {of['dropped']} too short to judge" if of["dropped"] != "0" else ""
-    return (
-        f"Short runs in {of['count']} of {of['of']} configurations, as few as "
-        f"{_each(of['fewest'])} ({of['where']}){dropped}{of['more']}."
-    )
-
-
-def _other_speed(of: Values) -> str:
-    found = "still meets every target"
-    if "failed" in of:
-        found = f"fails: {of['failed']}"
-    elif "missed" in of:
-        found = f"misses {of['missed']}"
-    elif "rate" in of:
-        found = f"does {of['rate']}"
-    again = f"; to plan for that: {of['again']}" if "again" in of else ""
-    return f"At {of['speed']} times the guessed speed, the answer {found}{again}."
-
-
-def _margin(of: Values) -> str:
-    right = ", if the guess is right" if "guess" in of else ""
-    return (
-        f"In parentheses: margin to the target, with 95 % confidence{right}; below 0 it may be "
-        "missed."
-    )
-
-
-def _busiest(of: Values) -> str:
-    what = f"Busiest in the answer: {of['what']}; worker" if "what" in of else "Worker"
-    return f"{what} time{' while nothing fails' * ('alive' in of)}: {of['time']}."
-
-
 def _cells_run(of: Values) -> str:
-    left = f"; no other can be {_LOWER.get(of['objective'], 'lower')}" if "left" in of else ""
-    return f"{of['count']} of {of['of']} configurations tried, {of['runs']} runs{left}."
+    lower = _LOWER.get(of.get("objective", ""), "lower")
+    left = f"; no other can be {lower}" * ("left" in of)
+    return filled("{count} of {of} configurations tried, {runs} runs", of) + f"{left}."
 
 
 # Each has a paragraph of the same name in docs/reference/notes.md.
@@ -393,12 +285,12 @@ NOTES: Final[dict[str, Line]] = {
     ),
     "grew": "{who}: the loss grew from {first} to {last}; lower the learning rate, {rate}.",
     "shared-rate": (
-        "Losses are not ranked: updates of {low} to {high} gradients share a learning rate; "
+        "Losses are not ranked: updates of {low..high} gradients share a learning rate; "
         "try varsim tune FILE."
     ),
     "unequal-work": "{many} saw {times} times as many examples as {few}; for equal work {set}.",
-    "short-run": lambda of: (
-        f"Short runs: {_each(of['count'])} with {of['who']}; rates may be far off{of['more']}."
+    "short-run": (
+        "Short runs: {count:gradient|gradients} per worker with {who}; rates may be far off{more}."
     ),
     "undecided-interval": "{who}: {target} is undecided; try more replications.",
     "undecided-once": "{who}: {target} is undecided from one run: --set replications=5.",
@@ -414,7 +306,7 @@ NOTES: Final[dict[str, Line]] = {
     "lockstep": (
         "Every step takes exactly {mean}, so workers of {who} queue in lockstep; real steps vary."
     ),
-    "guess": "The step time, {mean}, is a guess; measured jobs ran {low} to {high} times as fast.",
+    "guess": "The step time, {mean}, is a guess; measured jobs ran {low..high} times as fast.",
     "guess-measured": "The step time, {mean}, is a guess from another workload.",
     "contradicted": "{reason}",
     "presets": "Nothing was measured on this cluster; published jobs are off by {errors}.",
@@ -429,14 +321,22 @@ NOTES: Final[dict[str, Line]] = {
     "stopped": "Runs ended for different reasons: {reasons}.",
     "events": "Events: {events}.",
     "by-luck": "{who}: met the targets at first, but not with fresh seeds.",
-    "short-cells": _short_cells,
+    "short-cells": (
+        "Short runs in {count} of {of} configurations, as few as {fewest:gradient|gradients} per "
+        "worker "
+        "({where})<; {dropped} too short to judge>{more}."
+    ),
     "undecided-cells": "Too close to a target after {most} replications: {count} configurations.",
     "failed-cells": "Failed configurations: {count}, such as {where}: {why}",
     "memory-cells": (
         "Not run, too little memory: {who}; the first needs {needs}, a {where} has {has}."
     ),
     "memory-marked": "{who}: {needs} needed, {has} per {where}; timed anyway.",
-    "other-speed": _other_speed,
+    "other-speed": (
+        "At {speed} times the guessed speed, the answer <fails: {failed}><misses {missed}><does "
+        "{rate}>"
+        "<{met=still meets every target}><; to plan for that: {again}>."
+    ),
     "close-cells": (
         "Too close to call; others that qualify: {count}. The answer has the lowest mean."
     ),
@@ -454,7 +354,11 @@ NOTES: Final[dict[str, Line]] = {
     "unread": "{who}: loss is measured on the mean of all copies, even if nothing read it then.",
     "fresh-seeds": "± 95 % interval over {count} runs with fresh seeds (seed {seed}).",
     "as-good": "As good: rates that tie with the best.",
-    "margin": _margin,
+    "margin": (
+        "In parentheses: margin to the target, with 95 % confidence<, {guess=if the guess is "
+        "right}>; "
+        "below 0 it may be missed."
+    ),
     "step-times": "{source}: {workers} workers, {steps} steps, mean {mean}.",
     "times-left-out": "Left out: {count} times of steps that some workers do not have.",
     "few-steps": "Only {count} steps: too few to be representative.",
@@ -473,11 +377,16 @@ NOTES: Final[dict[str, Line]] = {
     ),
     "calibrated-on": "{who}, {half} half: calibrated on {runs}.",
     "not-calibrated": "{who}, {half} half: no overheads can be learnt from it.",
-    "busiest": _busiest,
+    "busiest": (
+        "<Busiest in the answer: {what}. >Worker time< {alive=while nothing fails}>: {time}."
+    ),
     "cells-run": _cells_run,
     "cells-chosen": "{count} configurations tried of {of}, {runs} runs; a better one may exist.",
     "horizon-short": "{who}: the horizon, {horizon}, is shorter than one {what} ({lasts}).",
-    "hopeless": _hopeless,
+    "hopeless": (
+        "{who} hardly progresses: <a failure every {every}, >{needs} to detect and restart"
+        "<; repairs take {repair} of the time>."
+    ),
     "never-saved": "{who}: no checkpoint was completed; one is due after {due} of work.",
     "optimal-interval": "The optimal checkpoint interval is {best}.",
     "approximate-goodput": (
@@ -492,17 +401,23 @@ NOTES: Final[dict[str, Line]] = {
     "no-update": "{who} made no update before its run was stopped.",
     "shares": "A cause's share: the step time saved by removing it after those to its left.",
     "iteration": "For {who}, a step is as many updates as there are workers.",
-    "beginning": _beginning,
+    "beginning": (
+        "Measured on the first {low..high} updates of each strategy<, in {count} of {of} "
+        "replications>."
+    ),
     "slower-alike": "Slower with {changes}: {who}, as identical workers hit a link all at once.",
-    "failed-rows": _failed_rows,
+    "failed-rows": "{count} of {of} rows failed, such as {who}: {why}",
     "memory-rows": "{count} of {of} rows do not fit into memory ({who}); not ranked.",
     "unjudged": "A sweep does not judge targets ({targets}): varsim run or varsim plan does.",
     "no-step": "{count} of {of} rows have no step within the horizon ({who}): no goodput.",
-    "short-rows": _short_rows,
+    "short-rows": (
+        "Short runs in {count} of {of} rows, as few as {gradients:gradient|gradients} per worker "
+        "({who})<; {out} are too short to rank>{more}."
+    ),
     "wide": "{count} of {of} rows are wider than ± {precision} after {most} replications.",
     "stopped-when-precise": "Replications stopped once precise: intervals hold in 90 % or more.",
     "exact-rows": "{count} of {of} rows are exact: nothing in them is random.",
-    "interval-rows": _interval_rows,
+    "interval-rows": "± 95 % interval over {low..high} replications; left out below 1 %.",
     "shared-draws": "All points share their draws, so they err together: trust differences more.",
     "no-effect": "No effect on examples/s: {what}.",
     "few-in-common": (
@@ -549,7 +464,7 @@ def line(note: Note) -> str:
     """A coded sentence as text."""
     values = {key: written(value) for key, value in note.values.items()}
     template = SENTENCES.get(note.code) or NOTES[note.code]
-    return template.format(**values) if isinstance(template, str) else template(values)
+    return filled(template, values) if isinstance(template, str) else template(values)
 
 
 def coded(note: Note) -> str:

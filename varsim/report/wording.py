@@ -237,8 +237,11 @@ def headline(
     if unsure:
         low, *_, high = sorted((values[key] for key in tied), key=lambda one: one.mean)
         spread = {"low": low._replace(half=math.nan), "high": high._replace(half=math.nan)}
-        code = "too-few" if untold(ranking, replications) else "close"
-        return Note(code, {"tied": who, **spread, "count": replications, **lead})
+        found: dict[str, Value] = {"tied": who, **spread, **lead}
+        if untold(ranking, replications):
+            found |= {"count": replications, "more": "--set replications=5"}
+            return Note("too-few", found)
+        return Note("close", found)
     return Note("tie", {"tied": who, "rate": rate, **lead})
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.core import presets
@@ -170,22 +171,31 @@ def new_at_first(scenario: Scenario) -> Iterator[Note]:
             yield Note("new-at-first", {"domain": one.domain, **about})
 
 
-def unsaid(scenario: Scenario, sent: Mapping[str, float]) -> Iterator[Note]:
-    """What the scenario leaves out and would matter: overlap, spread, the optimizer.
+def after_backward(
+    scenario: Scenario, sent: Mapping[str, float], gains: Callable[[], Mapping[str, float]]
+) -> Iterator[Note]:
+    """Whose gradients are sent after the backward pass, which takes time, where none overlaps.
 
-    `sent`: the share of time in which workers of each strategy push gradients.
+    `sent`: the share of time in which workers of each strategy send them; `gains`: how many times
+    as fast each would be with overlap. Both by the labels of those that are looked at.
     """
     named = names(scenario)
     overlapping = {one.updates_copies for one in scenario.strategies if one.overlaps}
-    gains = {} if True in overlapping else overlap_gains(scenario)
-    best = max(gains, key=gains.__getitem__, default=None)
-    if best is not None and gains[best] > 1 + _MATTERS:
-        yield Note("overlap", {"who": named[best], "times": Number(gains[best])})
-    late = [] if False in overlapping else [one.label for one in pushed_late(scenario)]
-    late = [label for label in late if sent[label] > _MATTERS]
+    if True not in overlapping:
+        known = {label: gain for label, gain in gains().items() if label in sent}
+        best = max(known, key=known.__getitem__, default="")
+        if best and known[best] > 1 + _MATTERS:
+            yield Note("overlap", {"who": named[best], "times": Number(known[best])})
+    pushed = [] if False in overlapping else [one.label for one in pushed_late(scenario)]
+    late = {label: sent[label] for label in pushed if sent.get(label, 0.0) > _MATTERS}
     if late:
-        share = Number(max(sent[label] for label in late), unit="share")
-        yield Note("pushed-late", {"who": tuple(named[label] for label in late), "share": share})
+        share = Number(max(late.values()), unit="part")
+        yield Note("pushed-late", {"who": tuple(map(named.__getitem__, late)), "share": share})
+
+
+def unsaid(scenario: Scenario) -> Iterator[Note]:
+    """What the scenario leaves out and would matter: spread, the optimizer."""
+    named = names(scenario)
     for sigma, slower in list(sigma_gains(scenario).items())[-1:]:
         yield from _slower("shared-device", slower, named, sigma=f"{sigma:g}")
     time = Number(optimizer_time(scenario), unit="s")
@@ -361,8 +371,10 @@ class Remarks:
         yield from few_spells(scenario, gradients)
         yield from self._unsettled()
         yield from unpriced([scenario])
-        yield from self._overlap()
-        yield from self._pushed_late()
+        sent = {name: result.estimate(name, "share_write").mean for name in result.compared}
+        matters = any(share > _MATTERS for share in sent.values())
+        gains = partial(overlap_gains, scenario) if matters else dict[str, float]
+        yield from after_backward(scenario, sent, gains)
         yield from self._ends()
         yield from self._slow_later()
         yield from self._events()
@@ -493,35 +505,6 @@ class Remarks:
                 yield Note(
                     "not-settled", {"who": self.named[one.label], "times": Number(later.mean)}
                 )
-
-    def _overlap(self) -> Iterator[Note]:
-        """Whose gradients wait for the end of the backward pass, and what overlap would gain."""
-        if any(one.overlaps and one.updates_copies for one in self.scenario.strategies):
-            return
-        sent = [self.result.estimate(name, "share_write").mean for name in self.result.compared]
-        if not any(share > _MATTERS for share in sent):
-            return
-        gains = {
-            label: gain
-            for label, gain in overlap_gains(self.scenario).items()
-            if gain > 1 + _MATTERS and label in self.result.compared
-        }
-        if gains:
-            best = max(gains, key=gains.__getitem__)
-            yield Note("overlap", {"who": self.named[best], "times": Number(gains[best])})
-
-    def _pushed_late(self) -> Iterator[Note]:
-        """Whose gradients are pushed to servers after the backward pass, and take time."""
-        if any(one.overlaps and not one.updates_copies for one in self.scenario.strategies):
-            return
-        sent = {
-            one.label: self.result.estimate(one.label, "share_write").mean
-            for one in pushed_late(self.scenario)
-        }
-        late = [name for name, share in sent.items() if share > _MATTERS]
-        if late:
-            most = Number(max(sent.values()), unit="share")
-            yield Note("pushed-late", {"who": self._who(late), "share": most})
 
     def _ends(self) -> Iterator[Note]:
         """That runs were ended by different rules."""

@@ -18,7 +18,7 @@ from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.writing import MADE_BY
 from varsim.strategies.single import Single
 from varsim.study import beginning
-from varsim.study.beginning import Beginning, gradients, hopeless, rates
+from varsim.study.beginning import Beginning, gradients, hopeless, overlap_gains, rates
 from varsim.study.beginning import gradients_of_all as gradients_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def _training(scenario: Scenario, begun: Sequence[Beginning]) -> Told:
     rows = tuple(named[one.strategy.label] for one in begun)
     sent = {one.strategy.label: one.shares.get("write", 0.0) for one in begun}
     notes = [*_of_beginnings(begun, named), *map(_unranked, cautions.of_scenario(scenario))]
-    notes += [*cautions.unsaid(scenario, sent), *cautions.memory_counted(scenario)]
+    notes += cautions.after_backward(scenario, sent, partial(overlap_gains, scenario))
+    notes += [*cautions.unsaid(scenario), *cautions.memory_counted(scenario)]
     notes += [*_failing(scenario), *cautions.equal_examples(scenario), *_asks(number, "run")]
     headline = (Note("valid", valid), _batch(scenario), _wire(scenario))
     return headline, Table(rows, tuple(columns)), tuple(notes)

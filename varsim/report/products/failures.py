@@ -37,12 +37,12 @@ def columns(result: "Result", order: list[str]) -> Iterator[Column]:
         return Column(key, head, cells, detail=detail, about=key)
 
     yield column("goodput", "goodput", "share")
-    yield column("life_lost", "lost", "share")
+    yield column("life_lost", "lost work", "share")
+    yield column("life_checkpoint", "checkpoints", "share")
     yield column("interruptions", "interruptions")
-    yield column("life_checkpoint", "in checkpoints", "share", detail=True)
     cells = tuple(Number.of(down(result, one), "share") for one in order)
     about = "share of all time of all workers in which the job was down"
-    yield Column("down", "in recovery", cells, detail=True, about=about)
+    yield Column("down", "recovery", cells, detail=True, about=about)
     yield column("cost_per_interruption", "cost per interruption", "s", detail=True)
     known = not goes_on(result.scenario.recovery)
     if known and result.target_loss is not None and followed(result.scenario):

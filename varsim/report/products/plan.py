@@ -311,6 +311,8 @@ def _other_speeds(plan: "Plan", guess: "Mapping[float, Judged]") -> Iterator[Not
             of["missed"] = tuple(said(one.target, one.bound, loss) for one in there.missed)
         elif not there.judgements:
             of["rate"] = Number.of(there.speed, speed_named(plan.question.base))
+        else:
+            of["met"] = len(there.judgements)
         again: dict[str, Value] = {"again": _at_speed(scenario, speed)}
         yield Note("other-speed", of | (again if speed == min(guess) else {}))
 

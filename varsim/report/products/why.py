@@ -21,7 +21,6 @@ from varsim.report.told import (
 )
 from varsim.report.wording import names, resource, shown
 from varsim.scenario.writing import MADE_BY, provenance
-from varsim.study.beginning import pushed_late
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.stragglers import stragglers
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, interval
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 NEGLIGIBLE: Final = 0.005  # smaller parts of a step are not worth a word
 _SECOND: Final = 0.1  # a smaller part of a step is not called a second cause
 _SLOWER: Final = 0.9  # of a speed: what a change costs from here on is told
-_MATTERS: Final = 0.02  # so much more throughput is worth a word
 _MOST_CAUSES: Final = 4  # that are shown without --all
 _MOST_BUSY: Final = 5
 _PLACES: Final = [lever.key for lever in LEVERS]
@@ -187,14 +185,20 @@ class _Telling:
         elif not all(one.exact for one in self.moving):
             yield Note("one-run")
         yield from (one for one in cautions.of_scenario(self.scenario) if one.code != "memory")
-        yield from self._overlap()
-        yield from self._pushed_late()
+        sent = {one.label: one.shares.get("write", 0.0) for one in self.moving}
+        yield from cautions.after_backward(self.scenario, sent, self._overlap_gains)
+
+    def _overlap_gains(self) -> dict[str, float]:
+        gains = {one.label: one.gain("overlap") for one in self.moving}
+        return {label: gain.speedup.mean for label, gain in gains.items() if gain is not None}
 
     def _looked_at(self) -> Note:
         runs = self.why.accounts
         counts = [run.steps for run in runs]
-        of = {"count": runs[0].replications, "of": self.scenario.replications}
-        return Note("beginning", {"low": min(counts), "high": max(counts), **of})
+        of: dict[str, Value] = {"low": min(counts), "high": max(counts)}
+        if self.scenario.replications > 1:
+            of |= {"count": runs[0].replications, "of": self.scenario.replications}
+        return Note("beginning", of)
 
     def _slower(self) -> Iterator[Note]:
         """Which changes make some slower, as identical workers then move together."""
@@ -207,29 +211,6 @@ class _Telling:
         if changes:
             who = tuple(name for name, titles in worse.items() if titles)
             yield Note("slower-alike", {"who": who, "changes": changes})
-
-    def _overlap(self) -> Iterator[Note]:
-        """Whose gradients wait for the end of the backward pass, and what overlap would gain."""
-        if any(one.overlaps and one.updates_copies for one in self.scenario.strategies):
-            return
-        gains = {one.label: one.gain("overlap") for one in self.moving}
-        known = {label: gain.speedup.mean for label, gain in gains.items() if gain is not None}
-        best = max(known, key=known.__getitem__, default="")
-        if best and known[best] > 1 + _MATTERS:
-            yield Note("overlap", {"who": self.named[best], "times": Number(known[best])})
-
-    def _pushed_late(self) -> Iterator[Note]:
-        """Whose gradients are pushed to servers after the backward pass, and take time."""
-        if any(one.overlaps and not one.updates_copies for one in self.scenario.strategies):
-            return
-        late = {one.label for one in pushed_late(self.scenario)}
-        sent = {one.label: one.shares.get("write", 0.0) for one in self.moving if one.label in late}
-        who = [label for label, share in sent.items() if share > _MATTERS]
-        if who:
-            most = Number(max(sent.values()), unit="part")
-            yield Note(
-                "pushed-late", {"who": tuple(map(self.named.__getitem__, who)), "share": most}
-            )
 
     # --- the details ------------------------------------------------------------------------------
 
