@@ -4,7 +4,6 @@ import pytest
 
 from tests.programs import add, read, scenario, variable
 from tests.seams import Result, VariablesScenario, simulate
-from varsim.report.notes import line
 from varsim.report.products.figures import links
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown, unheld
@@ -39,8 +38,6 @@ def test_modes_too_close_to_call_are_told_with_the_times_between_which_they_lie(
         assert isinstance(tied, tuple)
         times = [result.estimate(mode, "step_time_mean").mean for mode in tied]
         assert ends(note) == (min(times), max(times))
-        low, high = (shown(Number(time, unit="s")) for time in (min(times), max(times)))
-        assert f", {low} to {high} a step" in line(note)
 
 
 def test_of_one_replication_the_slowest_ends_the_range() -> None:
