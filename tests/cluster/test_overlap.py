@@ -55,9 +55,8 @@ def test_by_default_two_thirds_of_a_step_are_the_backward_pass() -> None:
     assert trace.steps[0] == round((100 / 3 + 100 / 9 + 75) * MS)
 
 
-@pytest.mark.parametrize(
-    ("name", "more"), [*((name, {}) for name in CHOICES), ("ring", {"overlap_pace": 0.5})]
-)
+@pytest.mark.parametrize("more", [{}, {"overlap_pace": 0.5}])
+@pytest.mark.parametrize("name", CHOICES)
 def test_buckets_by_message_as_by_rounds(name: str, more: Case) -> None:
     segments = {"segment_size": 48e3} if name == "double_binary_tree" else {}
 

@@ -26,6 +26,7 @@ PURPOSES: Final = {
     "step factor": 13,
     "node factor": 14,
     "worker factor": 15,
+    "strategy": 16,  # what one draws for itself
 }
 
 _Words: TypeAlias = NDArray[np.uint32]

@@ -6,6 +6,7 @@ What messages and copies cost besides (`overheads`) comes at the end of it all.
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import cycle
 from typing import NamedTuple, Protocol
 
@@ -84,8 +85,8 @@ class Collective:
     is sent message by message over the links. Both give the same times. `paths`: how messages
     go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
     for a round after that of the one before, until it is the turn of the first again. `members`:
-    who takes part, by default all workers. `slowed`: at which pace messages go now; by default at
-    the links' own.
+    who takes part, by default all workers. `slowed`: at which pace messages of the so many-th round
+    go, as far as is known now; by default at the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
@@ -109,11 +110,12 @@ class Collective:
         by_message: bool | None = None,
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
-        slowed: Callable[[], Slowed] | None = None,
+        slowed: Callable[[int], Slowed] | None = None,
         may_fail: bool = False,
     ) -> None:
         self._slowed, self._may_fail = slowed, may_fail
         self._pace = Slowed(0, 1.0)  # of the latest round that all have joined
+        self._joined = 0  # rounds that all have
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
         self._ranks = schedule.ranks
@@ -164,7 +166,7 @@ class Collective:
             worker.waits(_BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
-                    self._walk = Walk(clock, this.plan, self._under_way, self._slowed)
+                    self._walk = self._walk_of(this.plan, self._joined)
                 self._walk.enter(rank)
             if self._come == self._ranks:
                 self._start_over()
@@ -205,6 +207,7 @@ class Collective:
         for member in self._members:
             member.turns_to(self._round.phase)
         self._come = 0
+        self._joined += 1
         self._ends = [Event(self._clock) for _ in ends]
         self._moving = ends
         if self._several:
@@ -226,10 +229,15 @@ class Collective:
         if not self._by_message:
             self._foresee(ends)
             return
-        self._under_way = Walk(self._clock, self._latest.plan, self._under_way, self._slowed)
+        self._under_way = self._walk_of(self._latest.plan, self._joined - 1)
         self._under_way.tell(ends)
         for rank in range(self._ranks):
             self._under_way.enter(rank)
+
+    def _walk_of(self, plan: Plan, number: int) -> Walk:
+        """The messages of a round of this number."""
+        slowed = None if self._slowed is None else partial(self._slowed, number)
+        return Walk(self._clock, plan, self._under_way, slowed)
 
     def _foresee(self, ends: Sequence[Event]) -> None:
         """Each rank is done when the recurrence says so."""
@@ -237,7 +245,7 @@ class Collective:
         if self._slowed is None:
             times = self._recurrence.ends(entries)
         else:
-            slowed = self._pace = self._slowed()
+            slowed = self._pace = self._slowed(self._joined - 1)
             work = self._recurrence.ends([round(slowed.work_at(time)) for time in entries])
             times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
         for time, end in zip(times, ends, strict=True):
@@ -279,7 +287,7 @@ class Collective:
         latest, entries, coming, pace = end, self._entries, end, self._pace
         if self._slowed is not None:
             latest = round(self._pace.work_at(end))
-            pace = self._slowed()
+            pace = self._slowed(self._joined)
             entries = [None if one is None else round(pace.work_at(one)) for one in entries]
             coming = round(pace.work_at(end))
         self._recurrence.count(latest, self._round.plan, entries, self._broken_at, coming)

@@ -176,13 +176,13 @@ class _Member:
                 partial(target._arrived_at, turn, adding),
             )
         if self._slowed is not None:
-            late = partial(self._late, self._slowed(), self._clock.time)
+            late = partial(self._late, self._slowed, self._clock.time)
             left, arrived = partial(late, left), partial(late, arrived)
         network.pass_on(route, size, left, arrived, sooner)
 
-    def _late(self, slowed: Slowed, begun: int, call: Callable[[], None]) -> None:
-        """What was begun then is done by its links; call when it is done at the pace it has."""
-        end = round(slowed.done_at(begun, self._clock.time - begun))
+    def _late(self, slowed: Callable[[], Slowed], begun: int, call: Callable[[], None]) -> None:
+        """What was begun then is done by its links; call when it is done at the pace it has had."""
+        end = round(slowed().done_at(begun, self._clock.time - begun))
         if end > self._clock.time:
             self._clock.call_at(end, call)
         else:

@@ -296,8 +296,8 @@ class Recovery:
     def fetch(self, worker: Worker) -> Activity[None]:
         """Wait until the model is there."""
         job = self._job
+        self._without.add(worker.rank)  # while it starts up, too
         yield from worker.free()
-        self._without.add(worker.rank)
         whole = False
         while not whole:
             source = self._source()

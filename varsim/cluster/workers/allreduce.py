@@ -44,7 +44,9 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         vectors = vectors_of(choice, job.cluster, len(job.workers), job.workload, buckets)
         share = job.cluster.overlap_pace
         self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
-        self._until = 0  # ns, when the last of those that compute will have computed
+        # When the last of those that compute will have computed (ns), by step; each's own steps.
+        self._until: list[int] = []
+        self._steps = [0] * len(job.workers)
         self._number = len(buckets)
         # The commonest reduction takes a shorter way: nobody dies between it and the update.
         self._plain = self._number == 1 and not overlap and not job.cluster.optimizer_time
@@ -77,7 +79,11 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
 
     def _finish_stream(self, worker: Worker) -> Activity[None]:
         stream = self._streams[worker.rank]
-        self._until = max(self._until, worker.since)
+        step = self._steps[worker.rank]
+        self._steps[worker.rank] += 1
+        if step == len(self._until):
+            self._until.append(0)
+        self._until[step] = max(self._until[step], worker.since)
         stream.begins(worker.since)
         self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
         yield from worker.free()
@@ -90,8 +96,10 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
             yield from self._collective.take_part(stream)
         stream.done.succeed()
 
-    def _slowed(self, share: float) -> Slowed:
-        return Slowed(self._until, share)
+    def _slowed(self, share: float, reduction: int) -> Slowed:
+        """The pace of the so many-th reduction, a bucket of a step."""
+        step = reduction // self._number
+        return Slowed(self._until[step] if step < len(self._until) else 0, share)
 
 
 def vectors_of(
