@@ -30,7 +30,7 @@ from varsim.scenario.sweep import load_sweep
 from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.study.cheapest import FRESH
 from varsim.study.explore import PROPOSED as BATCH
-from varsim.study.why.rerun import (
+from varsim.study.why.account import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,
     MOST_GRADIENTS_OF_EVENTS,

@@ -18,7 +18,7 @@ from varsim.scenario.targets import Prices
 from varsim.study.beginning import begin
 from varsim.study.case import case_of, measured
 from varsim.study.result import costs
-from varsim.study.why.rerun import looked_at
+from varsim.study.why.account import looked_at
 
 ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}
 IN_THE_MIDDLE = {"time": 0.69}  # of the seventh step

@@ -1,4 +1,4 @@
-"""Reruns without a cause: exact where times are constant, and parts that add up to the step."""
+"""Account without a cause: exact where times are constant, and parts that add up to the step."""
 
 import math
 
@@ -12,19 +12,18 @@ from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.account import Account
 from varsim.study.why.levers import alone, times_only
-from varsim.study.why.rerun import Reruns
 
 
-def rerun(made: Scenario) -> Reruns:
-    return Reruns(alone(made, 0))
+def rerun(made: Scenario) -> Account:
+    return Account(alone(made, 0))
 
 
-def gains(reruns: Reruns) -> dict[str, float]:
+def gains(reruns: Account) -> dict[str, float]:
     """How long a step is (ms) without each cause."""
     return {gain.key: gain.step_time.mean * 1e3 for gain in reruns.gains}
 
 
-def parts(reruns: Reruns) -> dict[str, float]:
+def parts(reruns: Account) -> dict[str, float]:
     """What each cause takes of a step (ms)."""
     return {part.key: part.seconds.mean * 1e3 for part in reruns.parts}
 

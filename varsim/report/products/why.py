@@ -28,9 +28,8 @@ from varsim.study.why.levers import LEVERS
 from varsim.study.why.path import SERVER, Path, Piece
 
 if TYPE_CHECKING:
-    from varsim.study.why.account import Account, Why
+    from varsim.study.why.account import Account, Gain, Part, Why
     from varsim.study.why.lives import Help
-    from varsim.study.why.rerun import Gain, Part
 
 
 NEGLIGIBLE: Final = 0.005  # smaller parts of a step are not worth a word

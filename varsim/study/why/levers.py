@@ -54,12 +54,8 @@ def alone(scenario: Scenario, index: int) -> Scenario:
                 "workload": _with(only.workload, layers=scenario.workload.layers),
             }
         )
-    if strategy.on is None:
-        return only
-    cluster = only.cluster_of(strategy)
-    return only.model_copy(
-        update={"cluster": cluster, "strategies": (strategy.model_copy(update={"on": None}),)}
-    )
+    own = strategy.model_copy(update={"on": None})
+    return only.model_copy(update={"cluster": only.cluster_of(strategy), "strategies": (own,)})
 
 
 def levers(scenario: Scenario) -> list[Lever]:

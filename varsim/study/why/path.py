@@ -81,8 +81,10 @@ def step_paths(trace: Trace, *, servers: bool, batches: int = 1) -> list[Path]:
     for number, end in enumerate(trace.steps.tolist(), 1):
         if end > start:
             worker, iteration, moment = lasts[number - 1]
-            if not servers:
-                worker, moment = _finisher(lanes, ended, worker, end)
+            if not servers:  # workers update copies of their own: who finishes with the step
+                moment, lane = end, lanes[worker]
+                if lane.ends[lane.before(end)] != end and end in ended:
+                    worker = ended[end][-1][1]
             pieces = list(_walk(lanes, ended, worker, min(moment, end), start))[::-1]
             if moment < end:
                 pieces.append(Piece(worker, SERVER, max(moment, start), end, iteration))
@@ -171,16 +173,6 @@ def _lasts(trace: Trace) -> list[tuple[int, int, int]]:
         arrived = min(int(rows.arrived[row]), end)
         chosen.append((int(rows.worker[row]), int(rows.iteration[row]), arrived))
     return chosen
-
-
-def _finisher(
-    lanes: Sequence[_Lane], ended: dict[int, list[tuple[int, int]]], worker: int, end: int
-) -> tuple[int, int]:
-    """Who finishes at the end of a step where copies are updated by their workers."""
-    lane = lanes[worker]
-    if lane.ends[lane.before(end)] != end and end in ended:
-        worker = ended[end][-1][1]
-    return worker, end
 
 
 def _walk(

@@ -70,11 +70,6 @@ def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
     return [_joined(row) for row in rows]
 
 
-def busiest(found: Sequence[Use], kinds: Sequence[Kind]) -> Use | None:
-    """The busiest of these kinds."""
-    return next((use for use in found if use.kind in kinds), None)
-
-
 def _links(traces: Sequence[Trace]) -> Iterator[Use]:
     for rows in zip(*(trace.links for trace in traces), strict=True):
         used = [
