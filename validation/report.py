@@ -100,7 +100,7 @@ def rows(sections: Iterable[Section]) -> Iterator[Sequence[object]]:
 
 
 def _told(name: str, said: Iterable[str], table: Table, details: Iterable[Table]) -> Report:
-    headline = tuple(Note("validated", {"said": text}) for text in said)
+    headline = tuple(Note("recorded", {"said": text}) for text in said)
     return Report("validation", name, headline, table, (), details=tuple(details))
 
 
