@@ -31,7 +31,6 @@ LIBRARIES = {
     "simpy": {"cluster"},
     "ruamel": {"scenario"},
     "matplotlib": {"report"},
-    "jinja2": {"report"},
     "rich": {"report", "cli"},
     "typer": {"cli"},
     "multiprocessing": {"study"},

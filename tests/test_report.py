@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -87,10 +88,7 @@ class TestPage:
 
     def test_holds_a_scenario_that_loads_again(self, odd: str) -> None:
         start = '<pre tabindex="0" aria-label="The scenario"><code>'
-        text = odd.split(start)[1].split("</code>")[0]
-        for coded, letter in (("&lt;", "<"), ("&gt;", ">"), ("&#34;", '"'), ("&#39;", "'")):
-            text = text.replace(coded, letter)
-        scenario = load_text(text.replace("&amp;", "&"))
+        scenario = load_text(unescape(odd.split(start)[1].split("</code>")[0]))
         assert [strategy.label for strategy in scenario.strategies] == list(ODD_NAMES)
 
     def test_shows_names_as_they_are(self, odd: str) -> None:

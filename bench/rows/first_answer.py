@@ -16,7 +16,7 @@ BEFORE = "9ec9342"
 NOT_THERE = "that commit is not in this copy of the repository"
 IMPORTS = "import numpy, simpy, typer, pydantic"
 # Much of them is loaded only when it is used, as every run does; pictures need matplotlib, too.
-USED = f"{IMPORTS}, jinja2, ruamel.yaml; numpy.random; pydantic.create_model('A', x=(int, 0))()"
+USED = f"{IMPORTS}, ruamel.yaml; numpy.random; pydantic.create_model('A', x=(int, 0))()"
 CANVAS = f"{USED}; import matplotlib.figure, matplotlib.backends.backend_agg"
 TURNS = 7
 

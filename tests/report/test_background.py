@@ -103,7 +103,7 @@ def test_its_items_and_commands_stay_what_they_are(file: Path, tmp_path: Path) -
         "the first, which goes on in a second line",
         "the second",
     ]
-    command = "varsim run small.yaml \\\n    --set &#39;seed=&lt;3&gt;&#39;</code></pre>"
+    command = "varsim run small.yaml \\\n    --set &#x27;seed=&lt;3&gt;&#x27;</code></pre>"
     assert f'aria-label="A command"><code>{command}' in page
     written = (tmp_path / "out/scenario.yaml").read_text(encoding="utf-8")
     assert more in written, "and in the written scenario"

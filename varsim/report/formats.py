@@ -3,20 +3,16 @@
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from varsim.core.inert import markdown as inert
 from varsim.core.inert import row as inert_row
-from varsim.report.notes import coded, line
+from varsim.report.notes import line
 from varsim.report.screen import folded, headed, marked, noted, terminal
 from varsim.report.told import Column, Data, Report, Table
 from varsim.report.wording import shown, unheld
 from varsim.scenario.change import in_python
 from varsim.scenario.writing import to_json
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 Format: TypeAlias = Literal["table", "md", "csv", "json"]
 
@@ -72,25 +68,6 @@ def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
     head = [f"# {inert(report.name)}", f"*{inert(asked)}*" if asked else ""]
     head += [f"![{inert(about)}]({name})" for name, about in pictures.items()]
     return "\n\n".join([part for part in head if part] + [text])
-
-
-def answer(report: Report) -> str:
-    """The headline, a sentence a line."""
-    return unheld("\n".join(in_python(line(note)) for note in report.headline))
-
-
-def lines(report: Report) -> tuple[str, ...]:
-    """The notes, each with its code in brackets."""
-    return tuple(unheld(in_python(coded(note))) for note in report.notes)
-
-
-def frame(report: Report) -> "DataFrame":
-    """The table as text, all its columns; a row each."""
-    from pandas import DataFrame
-
-    table = report.table
-    cells = {one.head: [unheld(shown(cell)) for cell in one.cells] for one in table.columns}
-    return DataFrame(cells, index=list(table.rows)).rename_axis(table.corner)
 
 
 def html(report: Report) -> str:

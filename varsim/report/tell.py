@@ -1,9 +1,8 @@
 """Who tells of what: one dispatch from a result to its report, which shows itself in a notebook."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, page, screen
 from varsim.report.files.directory import KINDS
+from varsim.report.notes import coded, line
 from varsim.report.told import Chart, Report
+from varsim.report.wording import shown, unheld
 from varsim.scenario.change import in_python
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
     from pandas import DataFrame
 
 
@@ -28,16 +28,20 @@ class Told(Report):
     @property
     def answer(self) -> str:
         """The headline, a sentence a line."""
-        return formats.answer(self)
+        return unheld("\n".join(in_python(line(note)) for note in self.headline))
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The notes, each with its code in brackets."""
-        return formats.lines(self)
+        return tuple(unheld(in_python(coded(note))) for note in self.notes)
 
     def frame(self) -> "DataFrame":
         """The table as text, all its columns; a row each."""
-        return formats.frame(self)
+        from pandas import DataFrame
+
+        columns = self.table.columns
+        cells = {one.head: [unheld(shown(cell)) for cell in one.cells] for one in columns}
+        return DataFrame(cells, index=list(self.table.rows)).rename_axis(self.table.corner)
 
     def html(self) -> str:
         """What the command prints, for a notebook."""
@@ -76,15 +80,14 @@ class Gallery:
     """
 
     def __init__(self, report: Report) -> None:
-        charts, families = report.drawn().items(), report.families
-        self._figures = {name: partial(_chart, views, families) for name, views in charts}
+        self._figures, self._families = report.drawn(), report.families
 
     def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
         try:
             known("plot", name, self._figures)
         except ValueError as error:
             raise AttributeError(str(error)) from None
-        return lambda: _drawn(name, *self._figures[name]())
+        return lambda: _drawn(name, self._figures[name], self._families)
 
     def __dir__(self) -> list[str]:
         return list(self._figures)
@@ -93,13 +96,10 @@ class Gallery:
         return f"plots: {', '.join(self._figures)}"
 
 
-def _chart(views: list[Chart], families: Mapping[str, str]) -> "tuple[Picture, list[Axes]]":
+def _drawn(name: str, views: Sequence[Chart], families: Mapping[str, str]) -> "Axes | list[Axes]":
     from varsim.report.charts.marks import drawn
 
-    return drawn(views, families)
-
-
-def _drawn(name: str, figure: "Picture", axes: "list[Axes]") -> "Axes | list[Axes]":
+    figure, axes = drawn(views, families)
     if "IPython" in sys.modules:
         from IPython import get_ipython
         from IPython.display import Image, display

@@ -1,13 +1,13 @@
 """The timeline: what workers did, as plain data for a page's script, and its start as a chart."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.record.trace import IN_VAIN, GradientRow, Outcome, Phase, Span
+from varsim.cluster.record.rows import Rows
+from varsim.cluster.record.trace import IN_VAIN, GradientRow, Outcome, Phase, Span, Trace
 from varsim.core.inert import visible
 from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
 from varsim.report.told import Chart, Number
@@ -67,8 +67,40 @@ _DASHES: Final[tuple[list[int], ...]] = (
     [7, 3, 2, 3, 2, 3],
     [14, 4],
 )
-_SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
 _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
+_WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
+
+STEPS: Final = 5  # of the first strategy are shown
+MOST_WORKERS: Final = 16
+MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
+MOST_TO_REACH: Final = 360  # per worker, where it takes so many to see an update of everybody
+MOST_TO_DRAW: Final = 8_000  # of all strategies together, then: a picture of about 2.5 MB
+
+
+class _Seen(NamedTuple):
+    """What is shown of a strategy: the first rows of some workers, one more than has room."""
+
+    trace: Trace
+    ranks: list[int]
+    spans: NDArray[np.int64]
+    sends: NDArray[np.int64]
+    gradients: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, result: "Result[Any]", name: str) -> "_Seen":
+        """Of the first replication."""
+        trace, ranks = result.trace(name), shown_workers(result, name)
+        kinds = (
+            (trace.span_rows, _START, _WORKER),
+            (trace.send_rows, _START, _WORKER),
+            (trace.gradient_rows, _ROW["read"], _ROW["worker"]),
+        )
+        return cls(trace, ranks, *(_least(*kind, ranks, MOST + 1) for kind in kinds))
+
+
+def _least(rows: Rows, first: int, worker: int, ranks: list[int], most: int) -> NDArray[np.int64]:
+    """So many rows of these workers, by a column."""
+    return rows.least(first, most, lambda some: np.isin(some[:, worker], ranks))
 
 
 def content(result: "Result[Any]") -> dict[str, Any]:
@@ -77,14 +109,13 @@ def content(result: "Result[Any]") -> dict[str, Any]:
     Spans of a worker are (activity, end, iteration), each from the end of the one before; what it
     sends beside them (activity, start, end, iteration).
     """
-    seen = {
-        int(phase)
-        for name in result.strategies
-        for rows in _first(result, name)[:2]
-        for phase in np.unique(rows[:, _SPAN["phase"]])
-    }
-    whole = max(result.trace(name).end for name in result.strategies)
-    end = _end(result, whole)
+    every = {name: _Seen.of(result, name) for name in result.strategies}
+    sent = [rows for one in every.values() for rows in (one.spans, one.sends)]
+    seen = {phase for rows in sent for phase in set(rows[:, _PHASE].tolist())}
+    read = [one.gradients[:, _ROW["read"]] for one in every.values()]
+    begun = np.sort(np.concatenate([*(rows[:, _START] for rows in sent), *read]))
+    whole = max(one.trace.end for one in every.values())
+    end = int(begun[MOST]) if len(begun) > MOST else whole
     return {
         "end": end,
         "window": round(window(result) * 1e9),
@@ -100,8 +131,8 @@ def content(result: "Result[Any]") -> dict[str, Any]:
         ],
         "outcomes": [outcome.name.lower() for outcome in Outcome],
         "gradient": list(_GRADIENT),
-        "marks": _marks(result),
-        "strategies": [_strategy(result, name, end) for name in result.strategies],
+        "marks": _marks([*every.values()]),
+        "strategies": [_strategy(result, name, one, end) for name, one in every.items()],
     }
 
 
@@ -157,34 +188,29 @@ def _remark(result: "Result[Any]", label: str, end: int) -> str:
     return "; ".join([*said, updates])
 
 
-def _marks(result: "Result[Any]") -> list[str]:
+def _marks(every: Sequence[_Seen]) -> list[str]:
     """What else the key explains, of what there is to see."""
     found = ["\N{BLACK DOWN-POINTING TRIANGLE} update"]
-    rows = [_first(result, name) for name in result.strategies]
-    if any(np.isin(one[:, _ROW["outcome"]], IN_VAIN).any() for _, _, one in rows):
+    if any(np.isin(one.gradients[:, _ROW["outcome"]], IN_VAIN).any() for one in every):
         found.append("\N{BOX DRAWINGS LIGHT DIAGONAL CROSS} dropped or lost")
-    return found + ["thin bars: communication"] * any(len(sends) for _, sends, _ in rows)
+    return found + ["thin bars: communication"] * any(len(one.sends) for one in every)
 
 
-def _strategy(result: "Result[Any]", name: str, end: int) -> dict[str, Any]:
-    trace, ranks = result.trace(name), shown_workers(result, name)
-    spans, sends, gradients = _first(result, name)
-    spans = spans[spans[:, _SPAN["start"]] < end]
-    sends = sends[sends[:, _SPAN["start"]] < end]
-    gradients = gradients[gradients[:, _ROW["read"]] < end]
+def _strategy(result: "Result[Any]", name: str, seen: _Seen, end: int) -> dict[str, Any]:
+    """What a page plays of a strategy."""
+    trace, own = seen.trace, result.scenario.strategy(name)
+    gradients = seen.gradients[seen.gradients[:, _ROW["read"]] < end]
 
-    def of(rows: NDArray[np.int64], rank: int, *columns: str) -> list[int]:
-        own = rows[rows[:, _SPAN["worker"]] == rank]
-        flat: list[int] = own[:, [_SPAN[column] for column in columns]].ravel().tolist()
+    def of(rows: NDArray[np.int64], rank: int, *columns: int) -> list[int]:
+        chosen = rows[(rows[:, _WORKER] == rank) & (rows[:, _START] < end)]
+        flat: list[int] = chosen[:, columns].ravel().tolist()
         return flat
 
-    (strategy,) = (one for one in result.scenario.strategies if one.label == name)
-    cluster = result.scenario.cluster_of(strategy)
+    cluster = result.scenario.cluster_of(own)
     servers, shares = cluster.parameter_servers, cluster.network.sharing == "fair"
     to = "the server" if servers == 1 else f"the {servers} servers"
-    with_servers = strategy.sends.to in ("servers", "centre")
-    whom = to if with_servers else "other workers"
-    sent = _SENT.get((strategy.sends.what, strategy.sends.to), _SAID[Phase.WRITE])
+    whom = to if own.sends.to in ("servers", "centre") else "other workers"
+    sent = _SENT.get((own.sends.what, own.sends.to), _SAID[Phase.WRITE])
     received = _RECEIVED
     if result.scenario.kind == "variables":
         sent, received = "writing variables", "reading variables"
@@ -201,10 +227,10 @@ def _strategy(result: "Result[Any]", name: str, end: int) -> dict[str, Any]:
         "workers": [
             {
                 "rank": rank,
-                "spans": of(spans, rank, "phase", "end", "iteration"),
-                "sends": of(sends, rank, "phase", "start", "end", "iteration"),
+                "spans": of(seen.spans, rank, _PHASE, _END, _ITERATION),
+                "sends": of(seen.sends, rank, _PHASE, _START, _END, _ITERATION),
             }
-            for rank in ranks
+            for rank in seen.ranks
         ],
         "gradients": gradients[:, [_ROW[column] for column in _GRADIENT.values()]].tolist(),
         "updates": trace.steps[trace.steps <= end].tolist(),
@@ -216,33 +242,6 @@ def _strategy(result: "Result[Any]", name: str, end: int) -> dict[str, Any]:
     }
 
 
-def _first(result: "Result[Any]", name: str) -> list[NDArray[np.int64]]:
-    """The first spans, sends and gradients of the workers shown, one more of each than has room."""
-    trace, ranks = result.trace(name), shown_workers(result, name)
-
-    def chosen(column: int) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
-        return lambda rows: np.isin(rows[:, column], ranks)
-
-    return [
-        rows.least(first, MOST + 1, chosen(worker))
-        for rows, first, worker in (
-            (trace.span_rows, _SPAN["start"], _SPAN["worker"]),
-            (trace.send_rows, _SPAN["start"], _SPAN["worker"]),
-            (trace.gradient_rows, _ROW["read"], _ROW["worker"]),
-        )
-    ]
-
-
-def _end(result: "Result[Any]", whole: int) -> int:
-    """Up to when all fits on the page (ns)."""
-    begun = []
-    for name in result.strategies:
-        spans, sends, gradients = _first(result, name)
-        begun += [spans[:, _SPAN["start"]], sends[:, _SPAN["start"]], gradients[:, _ROW["read"]]]
-    moments = np.sort(np.concatenate(begun))
-    return int(moments[MOST]) if len(moments) > MOST else whole
-
-
 def _cut(end: int, whole: int) -> str:
     if end == whole:
         return ""
@@ -250,18 +249,6 @@ def _cut(end: int, whole: int) -> str:
         f"The page holds the first {end / 1e9:.4g} s of {whole / 1e9:.4g} s of the first "
         "replication; --rows writes all of it, as tables and for a trace viewer."
     )
-
-
-_WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
-STEPS: Final = 5  # of the first strategy are shown
-
-MOST_WORKERS: Final = 16
-
-MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
-
-MOST_TO_REACH: Final = 360  # per worker, where it takes so many to see an update of everybody
-
-MOST_TO_DRAW: Final = 8_000  # of all strategies together, then: a picture of about 2.5 MB
 
 
 def window(result: "Result[Any]") -> float:
@@ -280,17 +267,26 @@ def window(result: "Result[Any]") -> float:
         np.maximum.at(ends, early[:, _WORKER], early[:, _END])
     middle = np.sort(ends)[[(len(ends) - 1) // 2, len(ends) // 2]]  # np.median imports numpy.ma
     end = int(middle.mean()) or max(trace.end for trace in result.traces)
-    starts = [np.sort(shown_spans(result, name)[:, _START]) for name in result.strategies]
-    shown_by = list(zip(starts, map(partial(_shown, result), result.strategies), strict=True))
-    for begun, workers in shown_by:
+    starts = [
+        (_starts(result, name), len(shown_workers(result, name))) for name in result.strategies
+    ]
+    for begun, workers in starts:
         if np.searchsorted(begun, end) > MOST_SPANS * workers:
             end = int(begun[MOST_SPANS * workers])
     reach = max(_first_update(result, name) for name in result.strategies)
-    counts = [(int(np.searchsorted(begun, reach)), workers) for begun, workers in shown_by]
+    counts = [(int(np.searchsorted(begun, reach)), workers) for begun, workers in starts]
     readable = all(count <= MOST_TO_REACH * workers for count, workers in counts) and (
         sum(count for count, _ in counts) <= MOST_TO_DRAW
     )
     return max(end, reach if readable else 1, 1) / 1e9
+
+
+def _starts(result: "Result[Any]", strategy: str) -> NDArray[np.int64]:
+    """When the first spans of the workers that are shown begin: all that a picture may need."""
+    shown = shown_workers(result, strategy)
+    most = (MOST_TO_REACH + 1) * len(shown) + 1
+    rows = _least(result.trace(strategy).span_rows, _START, _WORKER, shown, most)
+    return np.sort(rows[:, _START])
 
 
 def _first_update(result: "Result[Any]", strategy: str) -> int:
@@ -301,25 +297,12 @@ def _first_update(result: "Result[Any]", strategy: str) -> int:
 
 def met(result: "Result[Any]", strategy: str) -> int:
     """When replicas that train by themselves have first met (ns); 0 if they never do, or always."""
-    (own,) = (one for one in result.scenario.strategies if one.label == strategy)
     first = []
-    if own.round.of == "outer step":
+    if result.scenario.strategy(strategy).round.of == "outer step":
         for spans in result.trace(strategy).span_rows.parts():
             sent = np.isin(spans[:, _PHASE], (Phase.READ, Phase.WRITE))
             first += [int(spans[sent, _END].min())] if sent.any() else []
     return min(first, default=0)
-
-
-def shown_spans(result: "Result[Any]", strategy: str) -> NDArray[np.int64]:
-    """The first spans of the workers that are shown: as many as are, and all that begin then."""
-    shown, rows = shown_workers(result, strategy), result.trace(strategy).span_rows
-    most = (MOST_TO_REACH + 1) * len(shown) + 1
-    return rows.least(_START, most, lambda spans: np.isin(spans[:, _WORKER], shown))
-
-
-def _shown(result: "Result[Any]", strategy: str) -> int:
-    """How many workers are shown."""
-    return len(shown_workers(result, strategy))
 
 
 def shown_workers(result: "Result[Any]", strategy: str) -> list[int]:
