@@ -13,6 +13,7 @@ from tests.handmade import ODD_NAMES, a_result, a_trace, result_of
 from tests.seams import LinkRow, Result, Trace, load_text
 from varsim.report import page
 from varsim.report.files.save import save
+from varsim.report.notes import line
 from varsim.report.products import figures
 from varsim.report.products.figures import MOST_LINKS
 from varsim.report.wording import shown, unheld
@@ -76,8 +77,8 @@ class TestPage:
     def test_says_everything(self, tmp_path: Path) -> None:
         result = a_result({"a": (1, 2), "b": (2, 2)}, targets={"loss": 0.7})
         page = Page(written(result, tmp_path, "What is it about?"))
-        for sentence in (*result.answer().splitlines(), *result.notes):
-            assert " ".join(sentence.split()) in page.text.replace("\N{NO-BREAK SPACE}", " ")
+        for note in (*result.report.headline, *result.report.notes):
+            assert unheld(line(note)) in page.text.replace("\N{NO-BREAK SPACE}", " ")
         assert "What is it about?" in page.text
         columns, _ = result.report.table.brief()
         for column in columns:

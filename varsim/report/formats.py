@@ -70,6 +70,11 @@ def in_file(report: Report, format: Format, pictures: Mapping[str, str]) -> str:
     return "\n\n".join([part for part in head if part] + [text])
 
 
+def answer(report: Report) -> str:
+    """The headline, a sentence a line."""
+    return unheld("\n".join(in_python(line(note)) for note in report.headline))
+
+
 def html(report: Report) -> str:
     """What the command prints, as HTML."""
     first, alike = report.table.brief()

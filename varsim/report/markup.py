@@ -6,8 +6,6 @@ from html import escape
 
 from varsim.core.inert import visible
 
-_EMPTY = ("img", "meta")  # elements that have no end
-
 
 class Html(str):
     """Text that is HTML already."""
@@ -22,7 +20,7 @@ def element(tag: str, *inside: str, **attributes: str | None) -> Html:
         for name, value in attributes.items()
         if value is not None
     )
-    end = "" if tag in _EMPTY else f"{joined(inside)}</{tag}>"
+    end = "" if tag == "meta" else f"{joined(inside)}</{tag}>"
     return Html(f"<{tag}{said}>{end}")
 
 

@@ -37,8 +37,8 @@ _MOST_NAME: Final = 12  # and a name, at most
 _SHADES: Final = 10  # of the cells of a map
 
 
-def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] = {}) -> str:
-    """The report as HTML; `files` lie beside the page; `pictures`: URIs by their headings."""
+def page(report: Report, files: Mapping[str, str]) -> str:
+    """The report as HTML; `files` lie beside the page."""
     asked = report.question.partition("\n")[0]
     first, *others = map(_line, report.headline)
     header = element("h1", " · ".join(filter(None, (report.name, asked))))
@@ -50,7 +50,6 @@ def page(report: Report, files: Mapping[str, str], pictures: Mapping[str, str] =
         *_played(report),
         *(_map(one) for one in report.details[: report.always]),
         *_charts(report),
-        *(_picture(heading, source) for heading, source in pictures.items()),
         element("section", element("h2", "Details", id="details"), *_details(report, files)),
     ]
     version = report.provenance["varsim"]
@@ -73,7 +72,7 @@ def _document(report: Report, kind: str, body: Sequence[str], names: Sequence[st
     own = [every[name] for name in names]
     policy = (
         f"default-src 'none'; script-src {_hashes(own)}; style-src {_hashes([style])}; "
-        "img-src 'self' data:; base-uri 'none'; form-action 'none'"
+        "base-uri 'none'; form-action 'none'"
     )
     # The policy holds no text of others, and its quotes stand as they are.
     head = [
@@ -130,17 +129,8 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
         for name, about in report.files.items()
         if any((place / name).exists() for place in places)
     }
-    text = page(report, files, dict(_pictures(report, directory)))
+    text = page(report, files)
     (directory / KINDS[report.kind].page).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _pictures(report: Report, directory: Path) -> Iterator[tuple[str, str]]:
-    """The pictures that stand in the page, as their files say: it loads none."""
-    kinds = {".png": "image/png", ".svg": "image/svg+xml"}
-    for name, heading in report.embedded.items():
-        for end, kind in kinds.items():
-            if (path := directory / f"{name}{end}").exists():
-                yield heading, f"data:{kind};base64,{b64encode(path.read_bytes()).decode()}"
 
 
 # --- its parts
@@ -295,11 +285,6 @@ def _map(table: Table) -> Html:
     return _section(heading, *above, _scrolled(table.corner, whole, kind="map" * table.shaded))
 
 
-def _picture(heading: str, source: str) -> Html:
-    about = f"{heading}: a row per replica, a box for what takes time"
-    return _section(heading, element("img", src=source, alt=about, width="100%"))
-
-
 def _details(report: Report, files: Mapping[str, str]) -> Iterator[Html]:
     """What is folded away: tables, the scenario, how to run it again, files."""
     table = report.table
@@ -441,7 +426,7 @@ _ABOUT: Final = {
 }
 _BANDS: Final = "Means over the replications, bands their 95 % intervals. "
 _FRONT: Final = " The line joins the points that beat everything cheaper."
-_COLUMNS: Final = ("x", "mean", "low", "high", "ring", "between", "front", "hollow")
+_COLUMNS: Final = ("x", "mean", "low", "high", "ring", "front", "hollow")
 _NO_AXES: Final = (*_COLUMNS, "text")  # columns of points
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from varsim.report import formats, page, screen
 from varsim.report.files.directory import KINDS
-from varsim.report.notes import coded, line
+from varsim.report.notes import coded
 from varsim.report.told import Chart, Report
 from varsim.report.wording import shown, unheld
 from varsim.scenario.change import in_python
@@ -28,7 +28,7 @@ class Told(Report):
     @property
     def answer(self) -> str:
         """The headline, a sentence a line."""
-        return unheld("\n".join(in_python(line(note)) for note in self.headline))
+        return formats.answer(self)
 
     @property
     def lines(self) -> tuple[str, ...]:

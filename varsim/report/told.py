@@ -136,8 +136,7 @@ class Chart(NamedTuple):
 
     - bars: `mean`, `half`, `best` (it wins); with `x` upright, at each `x`
     - cut bars: `part` (in `looks`), `mean`
-    - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks;
-      what is `between` others was read off a line, and has no mark
+    - lines: `x`, `mean`, `low`, `high`; where `ticks` stand whiskers, and `flat`: it has no marks
     - points: `x`, `mean`, `hollow`, `text` beside it; a page joins those of the `front`, has all
       other columns as axes to choose, and a point opens its row of the table with the chart's name
     - heat: `x`, `row`, `mean`, `best`; `by`: of what the colours are; `target`: their middle
@@ -208,8 +207,7 @@ class Report:
     compared, by which hues are chosen; `played`: makes the data of a timeline; `meanings`: of
     columns, by what they are about; `facts`: makes all of it as plain data; `always`: so many
     details are shown without --all, too; `appendix`: tables that only a page has room for;
-    `charts`: those of a page; `pictures`: makes those that are drawn as files; `embedded`: which of
-    these stand in the page, each with its heading.
+    `charts`: those of a page; `pictures`: makes those that are drawn as files.
     """
 
     kind: Kind
@@ -221,7 +219,6 @@ class Report:
     next: str = ""
     charts: tuple[Chart, ...] = ()
     pictures: Callable[[], tuple[Chart, ...]] = tuple
-    embedded: Mapping[str, str] = field(default_factory=dict)
     details: tuple[Table, ...] = ()
     appendix: tuple[Table, ...] = ()
     always: int = 0

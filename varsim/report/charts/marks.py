@@ -261,11 +261,10 @@ def _lines(every: Sequence[Panel], look: Looks) -> Made:
             if not chart.ticks:
                 stride = max(1, len(x) // 8)
                 first = index * stride // len(series) if len(x) > 8 else 0
-                marked = [at for at, row in enumerate(rows) if not row.get("between")]
                 edge: dict[str, Any] = {"markeredgecolor": PAPER, "markeredgewidth": 0.6}
                 # A mark on the frame is whole; a loss that runs away leaves the picture.
                 edge["clip_on"] = chart.y == "loss"
-                axes.plot(x, mean, markevery=marked[first::stride], **own, **edge)
+                axes.plot(x, mean, markevery=(first, stride), **own, **edge)
                 shade = 0.6 / (2 + len(series))
                 axes.fill_between(x, low, high, color=color, alpha=shade, linewidth=0)
                 continue

@@ -1,6 +1,6 @@
 // The charts of a page: lines with bands, and points, on axes in plain units; by pointer and keys.
 // {mark, names, colors, said, table, views}, a view: {across, up, clip, target, who: whose name each row has, and columns}.
-// Columns of lines: x, mean, low, high, ring, between; of points: front, hollow, ring, and axes: [{head, unit, values}], at: the first two.
+// Columns of lines: x, mean, low, high, ring; of points: front, hollow, ring, and axes: [{head, unit, values}], at: the first two.
 "use strict";
 // The marks of strategies: corners, where the first is, how far in every third is; the area of a circle.
 const SHAPES = [[24, 0], [4, 0.25], [3, 0], [4, 0], [3, 1], [12, 1 / 12, 0.37], [12, 1 / 3, 0.37], [3, 1.5], [3, 0.5], [5, 0], [6, 0]];
@@ -82,7 +82,7 @@ function lines(box, data) {
   function draw() {
     const { across, up, clip, target, who, ...columns } = data.views[view];
     const of = (key, own) => (columns[key] || []).filter((_, row) => who[row] === own);
-    const shown = data.names.map((name, own) => ({ name, color: data.colors[own], ...Object.fromEntries(["x", "mean", "low", "high", "ring", "between"].map((key) => [key, of(key, own)])) })).filter(({ x }) => x.length);
+    const shown = data.names.map((name, own) => ({ name, color: data.colors[own], ...Object.fromEntries(["x", "mean", "low", "high", "ring"].map((key) => [key, of(key, own)])) })).filter(({ x }) => x.length);
     const xs = [...new Set(columns.x)], means = [...columns.mean, ...columns.high].filter((value) => value !== null);
     if (typeof xs[0] === "number") xs.sort((a, b) => a - b);
     const most = clip ? Math.min(Math.max(...means), 1.05 * Math.max(...shown.map(({ mean }) => mean[0]))) : Math.max(...means);
@@ -94,10 +94,10 @@ function lines(box, data) {
     // What is too high is cut off.
     const labels = [], tall = height - top + 6, inside = make("svg", svg, { y: top - 6, width, height: tall, viewBox: `0 ${top - 6} ${width} ${tall}` });
     for (const one of shown) {
-      const { name, color, mean, low, high, ring, between } = one, line = path(one, mean);
+      const { name, color, mean, low, high, ring } = one, line = path(one, mean);
       if (low.some((value, i) => value !== null && value < high[i])) make("path", inside, { d: `M${[...path(one, high), ...path(one, low).reverse()].join("L")}z`, fill: color, "fill-opacity": 0.18 });
       make("path", inside, { d: `M${line.join("L")}`, fill: "none", stroke: color, "stroke-width": 2 });
-      if (line.length <= 40) line.forEach((place, i) => { if (!between[i]) make("path", inside, { d: shape(0, 3), transform: `translate(${place})`, fill: color }); });
+      if (line.length <= 40) line.forEach((place, i) => { make("path", inside, { d: shape(0, 3), transform: `translate(${place})`, fill: color }); });
       ring.forEach((found, i) => { if (found) make("circle", svg, { cx: at(one.x[i]), cy: over(mean[i]), r: 7, class: "ring" }); });
       labels.push({ name, color, end: line.at(-1).split(",").map(Number) });
     }
