@@ -22,7 +22,10 @@ from varsim.report.files.directory import Kind, NotARunError, check_file, check_
 from varsim.report.files.rows import fair_shares, seconds_text
 from varsim.report.files.save import save
 from varsim.report.formats import render
+from varsim.report.notes import coded, line
 from varsim.report.told import Report
+from varsim.report.wording import unheld
+from varsim.scenario.change import in_python
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result, simulate
 from varsim.study.tables import COLUMNS, OF_SENDS
@@ -138,7 +141,8 @@ def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -
     text = (directory / "summary.json").read_text(encoding="utf-8")
     facts = json.loads(text)
     assert facts["provenance"] == result.provenance
-    assert [note["text"] for note in facts["headline"]] == result.answer().splitlines()
+    said = [in_python(note["text"]) for note in facts["headline"]]
+    assert said == result.answer().splitlines()
     assert facts["runs"][0]["worker_time_ns"][0][0] == 5_000_000_000
     assert facts["runs"][0]["share_of_applied"] == [0.8, 0.2]
     assert facts["runs"][0]["links"]["moved_bytes"] == [250.0, 500.0]
@@ -154,11 +158,11 @@ def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -
 def test_markdown_is_the_answer_and_one_table() -> None:
     result = a_result({"a|b": (1,), "c": (2,)})
     lines = render(result.report, "md").splitlines()
-    assert lines[0] == inert.markdown(result.answer().splitlines()[0])
+    assert lines[0] == inert.markdown(unheld(line(result.report.headline[0])))
     start = next(index for index, one in enumerate(lines) if one.startswith("| a\\|b | 2.50 | 1 |"))
     table = lines[start - 2 : start + 2]
     assert len({line.replace("\\|", "").count("|") for line in table}) == 1
-    assert lines[-1] == f"- {inert.markdown(result.notes[-1])}"
+    assert lines[-1] == f"- {inert.markdown(unheld(coded(result.report.notes[-1])))}"
 
 
 def failing(error: type[BaseException]) -> Callable[[Report, Path, Path | None], None]:
