@@ -14,7 +14,7 @@ from tests.handmade import SECOND, a_result, a_scenario, a_trace
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Phase, Trace
 from varsim.report.charts import timeline
-from varsim.report.charts.looks import ACTIVITIES
+from varsim.report.charts.looks import PHASES
 from varsim.report.charts.marks import drawn
 from varsim.report.charts.spans import MOST_UPDATES
 from varsim.report.told import Chart
@@ -188,7 +188,7 @@ class TestDrawing:
         assert len(lines) == 2, "only the cross of what was dropped, and gaps between gradients"
 
     def test_every_phase_has_a_look(self) -> None:
-        assert set(ACTIVITIES) == {phase.name.lower() for phase in Phase}
+        assert set(PHASES) == {phase.name.lower() for phase in Phase}
 
     def test_many_rows_are_drawn_lower(self) -> None:
         def high(count: int) -> float:

@@ -31,7 +31,7 @@ _NO_PLAYER: Final = (
     "Stepping through it needs JavaScript; timeline.png beside this page shows its first steps."
 )
 _NO_SCRIPT: Final = "walking through it takes a script, which this place does not run."
-_NARROW: Final = 50  # characters of a row that narrow screens show, too
+_NARROW: Final = 51  # characters of a row that narrow screens show, too
 _BAR: Final = 7  # so many characters a bar is long there
 _MOST_NAME: Final = 12  # and a name, at most
 _SHADES: Final = 10  # of the cells of a map
@@ -103,9 +103,9 @@ def scripts() -> dict[str, Html]:
 
 def _style(report: Report) -> str:
     """The style of pages, with the classes of colours, of lengths of bars, of shades of maps."""
-    pairs = {f"p-{name}": pair for name, pair in PHASES.items()}
-    pairs |= {f"a-{name}": one[:2] for name, one in PARTS.items()}
-    grounds = {name: f"light-dark({light},{dark})" for name, (light, dark) in pairs.items()}
+    parts = {f"p-{name}": one for name, one in PHASES.items()}
+    parts |= {f"a-{name}": one for name, one in PARTS.items()}
+    grounds = {name: f"light-dark({one.light},{one.dark})" for name, one in parts.items()}
     grounds |= {f"c{at}": color for at, color in enumerate(_colors(report).values())}
     grounds |= {
         f"s{shade}": f"color-mix(in oklab,var(--win) {4 * shade}%,transparent)"

@@ -57,7 +57,7 @@ DARK: Final = {
 
 
 class Look(NamedTuple):
-    """How one strategy or activity is told apart; `mark` is a marker or a hatch."""
+    """How a strategy is told apart; `mark`: a marker."""
 
     color: str
     mark: str
@@ -91,29 +91,8 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
     return found
 
 
-# What workers do: greys for computing, browns for the network, pale yellows for waiting; hues are
-# for strategies alone. On a page, light and dark.
-PHASES: Final = {
-    "compute": ("#3d4249", "#dde0d6"),
-    "read": ("#dcc0a0", "#7d5f40"),
-    "write": ("#8c5f36", "#a3754a"),
-    "queue": ("#5e3c1c", "#ead3b4"),
-    "barrier": ("#efe2a0", "#756a2e"),
-    "token": ("#e2d27c", "#938743"),
-    "lock": ("#b0a34a", "#57501f"),
-    "down": ("#dfe3e8", "#2f363f"),
-}
-# Computing of gradients that are never applied.
-VAIN: Final = ("#c3c8cf", "#565e69")
-_HATCHES: Final = ("", "///", "\\\\\\", "xxx", "|||", "---", "+++", "//||")
-ACTIVITIES: Final = {
-    name: Look(light, hatch)
-    for (name, (light, _)), hatch in zip(PHASES.items(), _HATCHES, strict=True)
-}
-
-
 class Part(NamedTuple):
-    """A part of a bar that is cut: its colour on a light and a dark page, its hatch, its name."""
+    """An activity, or a part of a bar: its colour on a light and a dark page, hatch, name."""
 
     light: str
     dark: str
@@ -121,22 +100,41 @@ class Part(NamedTuple):
     said: str
 
 
+# What workers do: greys for computing, browns for the network, pale yellows for waiting; hues are
+# for strategies alone.
+PHASES: Final = {
+    one.said: one
+    for one in (
+        Part("#3d4249", "#dde0d6", "", "compute"),
+        Part("#dcc0a0", "#7d5f40", "///", "read"),
+        Part("#8c5f36", "#a3754a", "\\\\\\", "write"),
+        Part("#5e3c1c", "#ead3b4", "xxx", "queue"),
+        Part("#efe2a0", "#756a2e", "|||", "barrier"),
+        Part("#e2d27c", "#938743", "---", "token"),
+        Part("#b0a34a", "#57501f", "+++", "lock"),
+        Part("#dfe3e8", "#2f363f", "//||", "down"),
+    )
+}
+# Computing of gradients that are never applied.
+VAIN: Final = ("#c3c8cf", "#565e69")
+
+
 # First those of the time of workers, then what the time of a step is lost to (see `explain`).
 PARTS: Final = {
-    "compute": Part(*PHASES["compute"], "", "computing"),
+    "compute": Part(*PHASES["compute"][:2], "", "computing"),
     "vain": Part(*VAIN, "xx", "wasted computing"),
-    "wait": Part(*PHASES["token"], "---", "waiting for others"),
-    "network": Part(*PHASES["write"], "///", "network"),
-    "down": Part(*PHASES["down"], "//||", "not running"),
-    "mean_compute": Part(*PHASES["compute"], "", "mean compute"),
+    "wait": Part(*PHASES["token"][:2], "---", "waiting for others"),
+    "network": Part(*PHASES["write"][:2], "///", "network"),
+    "down": Part(*PHASES["down"][:2], "//||", "not running"),
+    "mean_compute": Part(*PHASES["compute"][:2], "", "mean compute"),
     "variance": Part(*VAIN, "...", "varying compute times"),
-    "stragglers": Part(*PHASES["token"], "xxx", "stragglers"),
+    "stragglers": Part(*PHASES["token"][:2], "xxx", "stragglers"),
     "latency": Part("#b7dcc4", "#3d6b52", "|||", "latency"),
-    "bandwidth": Part(*PHASES["write"], "\\\\\\", "bandwidth of links"),
-    "uplinks": Part(*PHASES["queue"], "xx", "uplinks of racks"),
-    "slow_links": Part(*PHASES["read"], "---", "slow links"),
+    "bandwidth": Part(*PHASES["write"][:2], "\\\\\\", "bandwidth of links"),
+    "uplinks": Part(*PHASES["queue"][:2], "xx", "uplinks of racks"),
+    "slow_links": Part(*PHASES["read"][:2], "---", "slow links"),
     "overheads": Part("#4fae62", "#8fd0a0", "+++", "software overheads"),
     "server": Part("#2c6b57", "#1f8f74", "///", "servers (ports, handling)"),
-    "deaths": Part(*PHASES["down"], "//||", "deaths and restarts"),
+    "deaths": Part(*PHASES["down"][:2], "//||", "deaths and restarts"),
     "rest": Part("#eef0f2", "#20262d", "", "all else"),
 }

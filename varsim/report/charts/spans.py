@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from varsim.report.charts.looks import ACTIVITIES, Look
+from varsim.report.charts.looks import PHASES, Part
 from varsim.report.charts.style import INK, PAPER, Made, Panel, Rows, plain_numbers, swatch
 from varsim.report.wording import axis
 
@@ -25,7 +25,7 @@ _CODES: Final = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEP
 def spans(every: Sequence[Panel]) -> Made:
     """Draw the rows of each panel, all on one clock.
 
-    Columns: `row` (a rank), `activity` (of ACTIVITIES; "update", of no row; "": all of the time
+    Columns: `row` (a rank), `activity` (of PHASES; "update", of no row; "": all of the time
     that is drawn), `start`, `end` (s), and `kind`: "beside" computation, on a lane of its own, or
     "vain".
     """
@@ -55,7 +55,7 @@ def spans(every: Sequence[Panel]) -> Made:
 
 
 def _panel(axes: Axes, rows: Rows, place: dict[object, int]) -> None:
-    boxes = [row for row in rows if row["activity"] in ACTIVITIES and row["end"] > row["start"]]
+    boxes = [row for row in rows if row["activity"] in PHASES and row["end"] > row["start"]]
     beside = any(row.get("kind") == "beside" for row in boxes)
     bottom = _LANE[0] - 0.04 if beside else _HALF
     kinds = {"": (-_HALF, bottom, 1.0), "vain": (-_HALF, bottom, 0.35), "beside": (*_LANE, 1.0)}
@@ -67,7 +67,7 @@ def _panel(axes: Axes, rows: Rows, place: dict[object, int]) -> None:
         x = np.stack([left, right, right, left], axis=1)
         return np.stack([x, np.stack([row + top] * 2 + [row + low] * 2, axis=1)], axis=2)
 
-    for name, look in ACTIVITIES.items():
+    for name, look in PHASES.items():
         for kind, (top, low, alpha) in kinds.items():
             own = [row for row in boxes if (row["activity"], row.get("kind", "")) == (name, kind)]
             if own:
@@ -89,20 +89,20 @@ def _panel(axes: Axes, rows: Rows, place: dict[object, int]) -> None:
     axes.grid(visible=False)
 
 
-def _joined(boxes: NDArray[np.float64], look: Look, alpha: float) -> PathPatch:
+def _joined(boxes: NDArray[np.float64], look: Part, alpha: float) -> PathPatch:
     """Boxes that do not overlap, as one path, which is hatched at once."""
     corners = np.concatenate([boxes, boxes[:, :1]], axis=1).reshape(-1, 2)
     path = Path(corners, _CODES * len(boxes))
-    color = to_rgba(look.color, alpha)
-    return PathPatch(path, facecolor=color, hatch=look.mark, linewidth=0, snap=True)
+    color = to_rgba(look.light, alpha)
+    return PathPatch(path, facecolor=color, hatch=look.hatch, linewidth=0, snap=True)
 
 
 def _legend(rows: Rows) -> list[Artist]:
     """What is seen: a patch for each activity; crosses, updates."""
     boxes = {row["activity"] for row in rows if row["end"] > row["start"]}
     found: list[Artist] = [
-        Patch(facecolor=look.color, hatch=look.mark, label=name, linewidth=0)
-        for name, look in ACTIVITIES.items()
+        Patch(facecolor=look.light, hatch=look.hatch, label=name, linewidth=0)
+        for name, look in PHASES.items()
         if name in boxes
     ]
     if any(row.get("kind") == "vain" for row in rows):

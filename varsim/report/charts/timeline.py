@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import IN_VAIN, GradientRow, Outcome, Phase, Span, Trace
 from varsim.core.inert import visible
-from varsim.report.charts.looks import ACTIVITIES, DASHES, looks
+from varsim.report.charts.looks import DASHES, PHASES, looks
 from varsim.report.told import Chart, Number
 from varsim.report.wording import names, shown
 from varsim.strategies import families
@@ -124,7 +124,7 @@ def content(result: "Result[Any]") -> dict[str, Any]:
             {
                 "name": phase.name.lower(),
                 "said": _SAID[phase],
-                "hatch": ACTIVITIES[phase.name.lower()].mark,
+                "hatch": PHASES[phase.name.lower()].hatch,
                 "seen": int(phase) in seen,
             }
             for phase in Phase

@@ -24,7 +24,6 @@ from varsim.core.inert import field, number_or_cell
 from varsim.report.formats import csv_lines
 from varsim.study.gradients import Gradients
 from varsim.study.metrics import ACTIVITIES, OUTCOMES
-from varsim.study.program import act_rows, of_program, sent_rows
 from varsim.study.result import Result
 from varsim.study.tables import COLUMNS, OF_ACTS, of_attempts, of_sends
 from varsim.study.tables import links as link_columns
@@ -87,6 +86,8 @@ def rows_of(
         FILE: timeline,
     }
     if result.scenario.kind == "variables":
+        from varsim.study.program import act_rows, of_program, sent_rows
+
         programs = list(map(of_program, traces))
         acts, sent = _table("acts", act_rows(programs)), _table("sent", sent_rows(programs))
         return files | {"acts.csv": acts, "sent.csv": sent}, counts, (*notes, *_left_out(programs))
