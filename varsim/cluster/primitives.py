@@ -3,13 +3,15 @@
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Generic, TypeVar
 
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.record.trace import Phase, Recorder
 from varsim.cluster.workers.worker import Worker
-from varsim.learning.gradient import Gradient
+
+T = TypeVar("T")
 
 _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 
@@ -197,24 +199,27 @@ class TokenQueue:
         self._wake()
 
 
-class Arrivals:
-    """Arrivals of one moment, taken in at its end in the order of the ranks they come from."""
+class Instant(Generic[T]):
+    """All that comes at one moment, taken in at its end, in the order of the ranks it comes from.
 
-    def __init__(self, clock: Clock, take_in: Callable[[int, Gradient], None]) -> None:
+    Of one rank in the order of what is `second`; nothing more once the run has ended with some.
+    """
+
+    def __init__(self, clock: Clock, take_in: Callable[[T], None]) -> None:
         self._clock, self._take_in = clock, take_in
-        self._come: list[tuple[int, int, Gradient]] = []
+        self._come: list[tuple[int, int, T]] = []
 
-    def receive(self, variable: int, gradient: Gradient) -> None:
-        """A variable's gradient has arrived; `take_in(variable, gradient)` follows."""
+    def add(self, rank: int, thing: T, second: int = 0) -> None:
+        """Something has come; `take_in(thing)` follows."""
         if not self._come:
             self._clock.call_settled(self._settle)
-        self._come.append((gradient.worker, variable, gradient))
+        self._come.append((rank, second, thing))
 
     def _settle(self) -> None:
         come, self._come = self._come, []
-        for _, variable, gradient in sorted(come, key=lambda one: one[:2]):
-            if not self._clock.stopped:  # the run may end with one of them
-                self._take_in(variable, gradient)
+        for _, _, thing in sorted(come, key=lambda one: one[:2]):
+            if not self._clock.stopped:
+                self._take_in(thing)
 
 
 class RankOrder:

@@ -7,7 +7,7 @@ from pydantic import NonNegativeInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.primitives import Arrivals, BoundedClocks
+from varsim.cluster.primitives import BoundedClocks, Instant
 from varsim.cluster.rules import Gate
 from varsim.cluster.servers.buffer import ParameterCache
 from varsim.cluster.servers.server import ParameterServer
@@ -71,14 +71,18 @@ class StaleSynchronous(AsynchronousStrategy):
         job.observe(lambda: server.parameters)
         job.explain(restart_all)
 
-        def take_in(variable: int, gradient: Gradient) -> None:
+        def take_in(part: tuple[int, Gradient]) -> None:
+            variable, gradient = part
             server.apply(variable, [gradient])  # (4)
             if gradient.open == 0:
                 if gradient.applied:
                     job.count_step()
                 clocks.tick(gradient.worker)  # (5)
 
-        server.on_arrival(Arrivals(job.clock, take_in).receive)
+        moment = Instant(job.clock, take_in)
+        server.on_arrival(
+            lambda variable, gradient: moment.add(gradient.worker, (variable, gradient), variable)
+        )
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, clocks, cache)
 

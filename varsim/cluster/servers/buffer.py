@@ -10,7 +10,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.failures.deaths import Cutoff
-from varsim.cluster.primitives import BoundedClocks
+from varsim.cluster.primitives import BoundedClocks, Instant
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
@@ -35,9 +35,9 @@ class GradientBuffer:
         self._job, self._clock, self._server = job, job.clock, server
         self._number, self._steps = number, steps
         self._missing: dict[Gradient, int] = {}  # parts of those that have come in part
-        self._come: list[Gradient] = []  # at this moment
+        self._come = Instant(job.clock, self._take_in)
         self._kept: list[Gradient] = []
-        self._waiting: dict[Gradient, Event] = {}  # the update with each of them
+        self._waiting: dict[Gradient, Event] = {}  # the update with each that has come
         server.on_arrival(self._receive)
 
     def push(self, worker: Worker, gradient: Gradient) -> Activity[None]:
@@ -67,27 +67,20 @@ class GradientBuffer:
         if missing:
             self._missing[gradient] = missing
             return
-        if not self._come:
-            self._clock.call_settled(self._settle)
-        self._come.append(gradient)
+        self._come.add(gradient.worker, gradient)
         self._waiting[gradient] = Event(self._clock)
         if self._steps is not None:
             self._steps.comes(gradient.worker)
 
-    def _settle(self) -> None:
-        come, self._come = sorted(self._come, key=lambda one: one.worker), []
-        for gradient in come:
-            if self._clock.stopped or gradient.open == 0:  # the latter has come too late
-                continue
-            if self._server.too_stale(gradient):
-                del self._waiting[gradient]
-                self._server.drop_whole(gradient)
-                continue
-            self._kept.append(gradient)
-            if len(self._kept) == self._number:
-                self._update()
-                if self._steps is not None:
-                    self._end_step(self._steps, come)
+    def _take_in(self, gradient: Gradient) -> None:
+        if gradient.open == 0:  # it has come too late
+            return
+        if self._server.too_stale(gradient):
+            self._drop(gradient)
+            return
+        self._kept.append(gradient)
+        if len(self._kept) == self._number:
+            self._update()
 
     def _update(self) -> None:
         used, self._kept = self._kept, []
@@ -96,13 +89,14 @@ class GradientBuffer:
         self._job.count_step()
         for gradient in used:
             self._waiting.pop(gradient).succeed()
+        if self._steps is not None:
+            for gradient in list(self._waiting):  # which came at this moment, but later
+                self._drop(gradient)
+            self._steps.end_step()
 
-    def _end_step(self, steps: Cutoff, come: list[Gradient]) -> None:
-        for gradient in come:
-            if gradient.open:
-                del self._waiting[gradient]
-                self._server.drop_whole(gradient)
-        steps.end_step()
+    def _drop(self, gradient: Gradient) -> None:
+        del self._waiting[gradient]
+        self._server.drop_whole(gradient)
 
     def __str__(self) -> str:
         return f"an update of {self._number} gradients, of which {len(self._kept)} are there"
