@@ -288,7 +288,7 @@ NOTES: Final[dict[str, Line]] = {
         "Losses are not ranked: updates of {low..high} gradients share a learning rate; "
         "try varsim tune FILE."
     ),
-    "unequal-work": "{many} saw {times} times as many examples as {few}; for equal work {set}.",
+    "unequal-work": "{many} saw {times} times the examples of {few}: {set}.",
     "short-run": (
         "Short runs: {count:gradient|gradients} per worker with {who}; rates may be far off{more}."
     ),

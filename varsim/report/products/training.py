@@ -232,6 +232,8 @@ class _Telling:
         if self.followed:
             yield column(KEPT, "examples/s kept", bar=True)
         yield column("examples_per_s", "examples/s", detail=self.followed, bar=not self.followed)
+        if len(self.fitting) < len(result.strategies):
+            yield Column("memory", "memory", tuple(map(self._memory, self.order)))
         if len(result.strategies) > 1:
             cells = tuple(map(self._ratio, self.order))
             head = f"vs. {self.named[result.first]}"
@@ -291,6 +293,14 @@ class _Telling:
             said = verdict(found, "", "", self.scenario.report.equal_within)
         tie = said in (CLOSE, EQUAL, SAME)
         return Number.of(found)._replace(verdict="tie" if tie else "")
+
+    def _memory(self, name: str) -> Cell:
+        """What the fullest device keeps; of a strategy that does not fit also what there is."""
+        strategy = self.scenario.strategy(name)
+        for misfit in self.scenario.misfits(strategy):
+            needs, has = (Number(one, unit="B") for one in (misfit.needs, misfit.has))
+            return f"{shown(needs)} of {shown(has)}"
+        return Number(self.scenario.memory_of(strategy).total, unit="B")
 
     def _behind(self, name: str) -> Cell:
         found = self._estimate(name, "copy_staleness_mean")
