@@ -7,7 +7,7 @@ import pytest
 
 from tests.programs import MODES, add, read, scenario, variable
 from tests.reports import cells
-from tests.seams import VariablesScenario, load_scenario
+from tests.seams import VariablesScenario
 from tests.seams import run_of_program as trace
 from varsim import load
 
@@ -66,7 +66,7 @@ def test_its_size_is_told_in_a_sentence() -> None:
 
 
 def test_values_that_a_ring_cuts_are_worked_out_once() -> None:
-    made = load_scenario(SCENARIOS / "read_or_write.yaml")
+    made = load(SCENARIOS / "read_or_write.yaml").points[0].scenario
     assert isinstance(made, VariablesScenario)
     assert [one.steps for one in check(made)] == [1, 1, 1]
     assert check(made).report.notes == ()

@@ -194,7 +194,7 @@ class TestOthers:
         assert referred <= set(schema["$defs"])
 
 
-@pytest.mark.parametrize("name", ["read_or_write", "metric_sum", "batch_norm"])
+@pytest.mark.parametrize("name", ["metric_sum", "batch_norm"])
 def test_the_scenarios_of_this_kind_run(name: str, tmp_path: Path, run: Run) -> None:
     result = run("run", SCENARIOS / f"{name}.yaml", "--out", tmp_path / name)
     assert result.exit_code == 0, result.stderr

@@ -40,7 +40,7 @@ def said() -> dict[str, Any]:
     ("name", "kind"),
     [
         ("quickstart", "training"),
-        ("read_or_write", "variables"),
+        ("metric_sum", "variables"),
         ("scale_out", "sweep"),
         ("plan_resnet50", "plan"),
     ],
@@ -119,10 +119,10 @@ def test_every_result_has_a_frame_runs_a_ranking_and_plots(tmp_path: Path) -> No
     assert cheapest is not None
     assert set(plan.runs.query(f"cell == {cheapest.best}")["workers"]) == {1}
     assert list(plan.frame()["cell"]) == sorted({*plan.runs["cell"]})
-    modes = varsim.run(SCENARIOS / "read_or_write.yaml").ranking("step_time_mean")
+    modes = varsim.run(SCENARIOS / "metric_sum.yaml").ranking("step_time_mean")
     assert modes.best in ("none", "on_read", "on_write")
     with pytest.raises(ValueError, match="no loss"):
-        varsim.tune(SCENARIOS / "read_or_write.yaml")
+        varsim.tune(SCENARIOS / "metric_sum.yaml")
 
 
 def test_a_sweep_that_is_loaded_keeps_its_strategies() -> None:
@@ -215,7 +215,7 @@ def test_training_and_variables_are_checked_by_how_they_begin() -> None:
     assert [one.strategy.label for one in training.check()] == ["none", "on_write"]
     none, on_write = (one.update for one in training.check())
     assert 0.004 < none < 0.008 < on_write < 0.02  # two workers, 10 ms each on average
-    program = varsim.load(SCENARIOS / "read_or_write.yaml")
+    program = varsim.load(SCENARIOS / "metric_sum.yaml")
     assert len(program.check()) == len(program.all_modes)
 
 
@@ -227,7 +227,7 @@ def test_training_is_explained_and_a_sweep_is_not() -> None:
 
 
 def test_the_first_steps_of_variables_are_told() -> None:
-    steps = varsim.explain(SCENARIOS / "read_or_write.yaml")
+    steps = varsim.explain(SCENARIOS / "metric_sum.yaml")
     assert isinstance(steps, list)
     assert all(one.rows for one in steps)
     assert [note.code for note in steps.report.headline] == ["steps-shown"]

@@ -234,7 +234,9 @@ class TestVariables:
         ]  # fmt: skip
 
     def test_read_or_write(self) -> None:
-        result = self.named("read_or_write")
+        (path,) = (path for path in SWEEPS if path.stem == "read_or_write")
+        table = load(path).run()
+        times = {(row.strategy, row.candidate.at): row.mean("step_time_mean") for row in table.rows}
         size, rate, latency, n = 4 * 262_144, 1.25e9, 20e-6, 8
         ring = 2 * (n - 1) * (size / n / rate + latency)
         collect = (n - 1) * size / rate + latency
@@ -242,12 +244,20 @@ class TestVariables:
         # The ring's chunks are multiples of 64 bytes, and times of 1 ns: at most one of either more
         # in each round.
         slack = 14 * (64 / rate + 1e-9)
-        (write,) = result.values("on_write", "step_time_mean")
+        write = times["on_write", 0]
         assert 8 * ring <= write <= 8 * (ring + slack)
-        assert result.values("on_read", "step_time_mean") == pytest.approx([collect])
-        assert result.values("none", "step_time_mean") == pytest.approx([8 * pushed + pulled])
-        assert write / collect / 8 == pytest.approx(0.297, abs=0.0005)
-        assert pushed / (collect - pulled) == pytest.approx(1.34, abs=0.005)
+        for at, reads in enumerate((1, 2, 4, 8, 16)):
+            assert times["on_read", at] == pytest.approx(reads * collect)
+            assert times["none", at] == pytest.approx(8 * pushed + reads * pulled)
+            assert times["on_write", at] == write
+        (over,) = table.report.headline
+        assert (over.code, over.values["best1"], over.values["best2"]) == (
+            *("fastest-from", ("on_read",), ("on_write",)),
+        )
+        assert over.values["until1"].mean == pytest.approx(write / collect)
+        (other,) = (note for note in table.report.notes if note.code == "others-cross")
+        assert (other.values["first"], other.values["second"]) == ("on_read", "none")
+        assert other.values["where"].mean == pytest.approx(8 * pushed / (collect - pulled))
 
     def test_batch_norm(self) -> None:
         result = self.named("batch_norm")

@@ -42,7 +42,7 @@ MOST = {
     "load": 1,
     "oracle": 1,
     "plan": 9,
-    "plots": 8,
+    "plots": 6,
     "report": 8,
     "result": 13,
     "strategies": 1,

@@ -26,7 +26,7 @@ from varsim.cluster.fast import ENGINE
 if TYPE_CHECKING:
     from varsim.report.told import Report
     from varsim.scenario.space import Sweep
-    from varsim.scenario.training import Scenario
+    from varsim.scenario.training import AnyScenario
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.grid import Grid
 
@@ -306,7 +306,7 @@ def refuse_excess(what: Any, sure: bool) -> None:
         refuse(said)
 
 
-def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0) -> str:
+def use(engine: EngineName, scenarios: "Iterable[AnyScenario]", among: float = 0.0) -> str:
     """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it.
 
     `among`: gradients of all runs that one process makes, if it makes several.
@@ -337,6 +337,7 @@ def use(engine: EngineName, scenarios: "Iterable[Scenario]", among: float = 0.0)
 
 def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -> str:
     """The same for what a file asks for; `times`: whether only its times are looked at."""
+    from varsim.scenario.training import Scenario
     from varsim.study.why.levers import times_only
 
     if what.kind == "variables":
@@ -346,7 +347,9 @@ def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -
         scenarios = [case.scenario for case in swept_of(what, file).cases]
     else:
         scenarios = [what.base if what.kind == "plan" else what]
-    return use(engine, map(times_only, scenarios) if times else scenarios)
+    if times:
+        scenarios = [times_only(one) if isinstance(one, Scenario) else one for one in scenarios]
+    return use(engine, scenarios)
 
 
 def swept_of(sweep: "Sweep", file: Path, part: tuple[int, int] = (1, 1)) -> "Grid":

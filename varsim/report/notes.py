@@ -136,6 +136,18 @@ def _reaching(of: Values) -> str:
     return f"reaches {of['reached']}, {off}"
 
 
+def _fastest_from(of: Values) -> str:
+    """Which modes of a program are the fastest along an axis."""
+    axis = of["axis"]
+    if "best2" not in of:
+        return f"Fastest from {axis} = {of['least']} to {of['most']}: {of['best1']}."
+    said, number = [f"{of['best1']} below {axis} = {of['until1']}"], 2
+    while f"best{number + 1}" in of:
+        said.append(f"{of[f'best{number}']} from there to {of[f'until{number}']}")
+        number += 1
+    return f"Fastest: {', '.join(said)}, {of[f'best{number}']} above."
+
+
 def _steps_shown(of: Values) -> str:
     """How long the steps that are shown take in each mode."""
     steps, every = of["steps"], of["of"]
@@ -244,8 +256,7 @@ SENTENCES: Final[dict[str, Line]] = {
     ),
     "valid-sweep": (
         "{name} is valid: {points:point|points}, {rows:row|rows} ({different} different), {runs} "
-        "runs, "
-        "{gradients} gradients or more."
+        "runs, {gradients} {what} or more."
     ),
     "valid-plan": (
         "{name} is valid: {cells:configuration|configurations} ({different} different), {low} to "
@@ -264,6 +275,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "step-alone": "{best}: {rate} a step.",
     "step-free": "A step takes no time in {who}: nothing is computed, and nothing sent.",
     "steps-shown": _steps_shown,
+    "fastest-from": _fastest_from,
     "read-outside": "Last read from outside: {seen}.",
 }
 
@@ -448,6 +460,8 @@ NOTES: Final[dict[str, Line]] = {
     # of programs of variables
     "exact-steps": "Times are exact; values are drawn, other ones with another --seed.",
     "first-values": "Values are those of the first replication.",
+    "others-cross": "{first} is faster than {second} below {axis} = {where}.",
+    "between-points": "Between the points that were run, step times are interpolated linearly.",
     "odd-replica": (
         "hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does with an odd "
         "number."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.core.units import span
 from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.targets import BOUNDS
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
 
@@ -178,12 +178,12 @@ def most_time(shares: Mapping[str, float]) -> str:
     )
 
 
-def names(scenario: Scenario) -> dict[str, str]:
+def names(scenario: AnyScenario) -> dict[str, str]:
     """What people call each strategy, by label: its own name, or the field's: `async PS`."""
     found = {}
     for one in scenario.strategies:
         found[one.label] = one.title
-        if one.name is None and isinstance(one, BackupWorkers):
+        if isinstance(scenario, Scenario) and one.name is None and isinstance(one, BackupWorkers):
             spare = scenario.cluster_of(one).workers - one.replicas_to_aggregate
             found[one.label] = f"sync PS, {spare} backup{'s' * (spare != 1)}"
     return found

@@ -78,7 +78,9 @@ def load_text(
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
     source = Source(name)
     root, faults = read_document(text, source)
-    model = _model(root, name)
+    if isinstance(root, MappingNode):
+        _refuse_many(root, name)
+    model = model_of(root)
     if root is None and not faults:
         faults = [Fault(source, 0, 0, NOTHING)]
     for order, change in enumerate(sets, 1):
@@ -104,19 +106,23 @@ def load_text(
     return scenario.with_only(chosen)
 
 
-def _model(root: Node | None, name: str) -> "type[Scenario] | type[VariablesScenario]":
+def _refuse_many(root: MappingNode, name: str) -> None:
+    """ScenarioError of a file that is of many scenarios."""
+    for key, said in (
+        ("sweep", f"many scenarios in one file: run it with 'varsim sweep {name}'"),
+        ("plan", f"a question about many scenarios: ask it with 'varsim plan {name}'"),
+    ):
+        if key in root.keys:
+            raise ScenarioError([Fault.at(root.keys[key], said)])
+
+
+def model_of(root: Node | None) -> "type[Scenario] | type[VariablesScenario]":
     """Model of a file: a scenario of training, which has no kind, or of variables.
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
     """
     if not isinstance(root, MappingNode):
         return Scenario
-    if "sweep" in root.keys:
-        message = f"many scenarios in one file: run it with 'varsim sweep {name}'"
-        raise ScenarioError([Fault.at(root.keys["sweep"], message)])
-    if "plan" in root.keys:
-        message = f"a question about many scenarios: ask it with 'varsim plan {name}'"
-        raise ScenarioError([Fault.at(root.keys["plan"], message)])
     kind = root.values.get("kind")
     if kind is None:
         own = [key for key in ("program", "variables") if key in root.keys]

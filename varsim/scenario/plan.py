@@ -15,12 +15,12 @@ from pydantic import Field
 from varsim.core.schema import Model
 from varsim.scenario.document import MappingNode, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
-from varsim.scenario.loading import Context, modelled, read_text
+from varsim.scenario.loading import Context, model_of, modelled, read_text
 from varsim.scenario.space import Number, Point, Quantity, point_at, points_of, value_of
 from varsim.scenario.sweep import BLOCK as SWEEP
 from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.writing import Asked, dump_scenario, provenance
 from varsim.strategies import Strategy, families
 
@@ -34,8 +34,11 @@ class Machines(NamedTuple):
     prices: Prices | None
 
     @classmethod
-    def of(cls, scenario: Scenario, strategy: Strategy) -> "Machines":
+    def of(cls, scenario: AnyScenario, strategy: Strategy) -> "Machines":
         """Those of a strategy of a scenario."""
+        if not isinstance(scenario, Scenario):
+            servers = scenario.cluster.parameter_servers if strategy.uses_servers else 0
+            return cls(scenario.cluster.workers, servers, 0.0, None)
         cluster, prices = scenario.cluster_of(strategy), scenario.prices
         hourly = 0.0 if prices is None else scenario.hourly(strategy)
         return cls(*counted(strategy, cluster), hourly, prices)
@@ -202,7 +205,10 @@ def question_of_text(
 ) -> Question:
     """What the plan block of a YAML text asks; see `load_question`."""
     source = Source(name)
-    root = tree_of(text, source, "not planned: it has no cluster to choose")
+    root = tree_of(text, source)
+    if model_of(root) is not Scenario:
+        said = "a scenario of kind variables is not planned: sweep it"
+        raise ScenarioError([Fault.at(root.keys["kind"], said)])
     if BLOCK not in root.keys:
         raise ScenarioError([Fault(source, 0, 0, f"nothing is asked: add, say, {_EXAMPLE}")])
     if SWEEP in root.keys:
@@ -290,12 +296,12 @@ class _PlanBlock:
             count *= len(axis.values)
         if count <= MOST_CELLS:
             self._points = points_of(self._root, axes, constraints, self._context)
-            return next(iter(self._points.values())).scenario
+            return _of_training(next(iter(self._points.values())))
         places = product(*(range(len(axis.values)) for axis in axes))
         for place in islice(places, _MOST_LOOKED_AT):
             point = self._at(place)
             if point is not None:
-                return point.scenario
+                return _of_training(point)
         message = f"where holds for none of the first {_MOST_LOOKED_AT:,} points"
         raise ScenarioError([Fault.at(constraints[0][0], message)])
 
@@ -372,3 +378,8 @@ class _PlanBlock:
             where = mark if key is None else key.mark
             message = "replications must be at least 2: nothing is certain from one run"
             raise ScenarioError([Fault.at(where, message)])
+
+
+def _of_training(point: Point) -> Scenario:
+    assert isinstance(point.scenario, Scenario), "programs are not planned"
+    return point.scenario

@@ -17,9 +17,9 @@ from varsim.core.measured_times import MeasuredTimes
 from varsim.scenario.change import ChangeError, found_at, put, steps
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, copied
 from varsim.scenario.fault import Fault, Mark, ScenarioError, nearest, quoted
-from varsim.scenario.loading import Context, modelled
+from varsim.scenario.loading import Context, model_of, modelled
 from varsim.scenario.shape import Shape, members
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.where import Constraint
 from varsim.scenario.writing import Asked
 
@@ -43,7 +43,7 @@ class Quantity(NamedTuple):
     dimension: str
     group: int
 
-    def concerns(self, strategy: str, scenario: Scenario) -> bool:
+    def concerns(self, strategy: str, scenario: AnyScenario) -> bool:
         """Whether it affects the strategy of this label."""
         if self.place[0] != "strategies" or len(self.place) == 1:
             return True
@@ -66,7 +66,7 @@ class Point(NamedTuple):
     """One point of the space: a value for each quantity of the sweep, and the scenario there."""
 
     values: tuple[Value, ...]
-    scenario: Scenario
+    scenario: AnyScenario
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +112,8 @@ class Sweep(Asked):
 
         Optimizers do not, unless a loss ends the runs.
         """
-        learnt = all(point.scenario.stop.loss is None for point in self.points)
+        scenarios = [point.scenario for point in self.points]
+        learnt = all(isinstance(one, Scenario) and one.stop.loss is None for one in scenarios)
         return [
             index
             for index, quantity in enumerate(self.quantities)
@@ -302,7 +303,7 @@ def points_of(
         message = f"{combinations:,} combinations of values; at most {MOST_COMBINATIONS:,}"
         raise ScenarioError([Fault.at(place, message)])
     points: dict[tuple[int, ...], Point] = {}
-    refusals = _Refusals()
+    refusals, model = _Refusals(), model_of(root)
     for turn in product(*(range(len(axis.values)) for axis in axes)):
         chosen = [axis.values[index] for axis, index in zip(axes, turn, strict=True)]
         tree, pairs = tree_at(root, axes, chosen)
@@ -311,7 +312,7 @@ def points_of(
         if len(points) + refusals.points == MOST_POINTS:
             raise ScenarioError([Fault.at(place, f"more than {MOST_POINTS:,} points")])
         values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
-        scenario, faults, _ = modelled(Scenario, tree, context)
+        scenario, faults, _ = modelled(model, tree, context)
         if scenario is not None:
             points[turn] = Point(values, scenario)
             continue
@@ -341,7 +342,7 @@ def point_at(
     if not satisfies(tree, constraints):
         return None
     values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
-    scenario, faults, _ = modelled(Scenario, tree, context)
+    scenario, faults, _ = modelled(model_of(root), tree, context)
     if scenario is None:
         refusals = _Refusals()
         refusals.add(faults, pairs, values)
@@ -358,7 +359,7 @@ def tree_at(
     pairs = list(_placed(axes, chosen))
     for _, path, node in pairs:
         try:
-            put(tree, path, node, Scenario)
+            put(tree, path, node, model_of(root))
         except ChangeError as error:
             raise ScenarioError([Fault.at(node.mark, str(error))]) from None
     return tree, pairs
@@ -421,13 +422,13 @@ def satisfies(tree: MappingNode, constraints: Sequence[tuple[Mark, Constraint]])
     return True
 
 
-def dimension_at(path: str, tree: MappingNode, model: type[BaseModel] = Scenario) -> str:
+def dimension_at(path: str, tree: MappingNode) -> str:
     """What unit a path has, as `dimension_of`; ValueError where a scenario has no such path."""
-    return dimension_of(_shapes(path, steps(path, tree), model)[1])
+    return dimension_of(_shapes(path, steps(path, tree), model_of(tree))[1])
 
 
 def _shapes(
-    path: str, found: Sequence[str], model: type[BaseModel] = Scenario
+    path: str, found: Sequence[str], model: type[BaseModel]
 ) -> tuple[list[Shape], list[Shape]]:
     """What may stand around a path, and at it; ValueError where a scenario has no such path."""
     owner: list[Shape] = []
@@ -442,7 +443,7 @@ def _shapes(
 def _number(path: str, tree: MappingNode) -> float:
     """What a path is in a tree, or by default, in SI; ValueError where that is no number."""
     found = steps(path, tree)
-    owner, shapes = _shapes(path, found)
+    owner, shapes = _shapes(path, found, model_of(tree))
     node = found_at(tree, found)
     if node is None:
         by_default = _default(owner, found[-1])

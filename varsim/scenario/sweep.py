@@ -23,7 +23,7 @@ from varsim.scenario.document import (
     read_document,
 )
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.scenario.loading import Context, modelled, read_text
+from varsim.scenario.loading import Context, model_of, modelled, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
 from varsim.scenario.space import (
     MOST_REPLICATIONS,
@@ -39,7 +39,6 @@ from varsim.scenario.space import (
     value_of,
     values_of,
 )
-from varsim.scenario.training import Scenario
 from varsim.scenario.where import Constraint, ConstraintError, parse
 from varsim.scenario.writing import block, flow
 
@@ -61,18 +60,11 @@ _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")
 _LIST: Final = "write a list of values after the path, for example cluster.workers: [4, 8, 16]"
 
 
-def tree_of(text: str, source: Source, instead: str) -> MappingNode:
-    """The tree of a scenario of training; of one of variables it says what it is not, `instead`.
-
-    Raises ScenarioError.
-    """
+def tree_of(text: str, source: Source) -> MappingNode:
+    """The tree of a scenario; ScenarioError where there is none."""
     root, faults = read_document(text, source)
     if not isinstance(root, MappingNode) or faults:
         raise ScenarioError(faults or [Fault(source, 0, 0, NOTHING)])
-    kind = root.values.get("kind")
-    if isinstance(kind, ScalarNode) and kind.text == "variables":
-        message = f"a scenario of kind variables is {instead}"
-        raise ScenarioError([Fault.at(root.keys["kind"], message)])
     return root
 
 
@@ -106,7 +98,7 @@ def sweep_of_text(
 ) -> Sweep:
     """The sweep of a YAML text; see `load_sweep`."""
     source = Source(name)
-    root = tree_of(text, source, "not swept")
+    root = tree_of(text, source)
     if "plan" in root.keys:
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"
         raise ScenarioError([Fault.at(root.keys["plan"], message)])
@@ -225,7 +217,7 @@ class SweepBlock:
             self.faults.append(Fault.at(mark, message))
             return
         if values is None or quantity is None:
-            self.faults += changed(self.root, change, order, Scenario)
+            self.faults += changed(self.root, change, order, model_of(self.root))
             return
         shapes = self._shapes(found)
         try:
@@ -337,12 +329,12 @@ class SweepBlock:
         """Quantity at a path; SpaceError where a scenario has no such path."""
         try:
             found = steps(path, self.root)
-            put(_copy_of(self.root), found, ScalarNode(mark, "", ""), Scenario)
+            put(_copy_of(self.root), found, ScalarNode(mark, "", ""), model_of(self.root))
         except ChangeError as error:
             raise SpaceError(mark, str(error)) from None
         if found[0] in _FIXED:
             raise SpaceError(mark, f"{found[0]} is not varied: {_FIXED[found[0]]}")
-        shapes = [Shape(Scenario)]
+        shapes = [Shape(model_of(self.root))]
         for depth, step in enumerate(found):
             inner = members(shapes, int(step) if step.isdecimal() else step)
             if not inner:
@@ -353,7 +345,7 @@ class SweepBlock:
         return Quantity(path.strip(), tuple(found), dimension_of(shapes), 0)
 
     def _shapes(self, path: Sequence[str]) -> list[Shape]:
-        shapes = [Shape(Scenario)]
+        shapes = [Shape(model_of(self.root))]
         for step in path:
             shapes = members(shapes, int(step) if step.isdecimal() else step)
         return shapes

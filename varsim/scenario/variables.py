@@ -218,6 +218,25 @@ class VariablesScenario(ShownAsFile):
         """The cluster, which is the same for all."""
         return self.cluster
 
+    def too_large(self, strategy: Strategy) -> bool:
+        """No: what would not fit into memory is refused."""
+        return False
+
+    def alone(self, strategy: Strategy) -> Self:
+        """The scenario under one mode, without all that makes no difference to its runs."""
+        cluster, mode = self.cluster, strategy.kind
+        changes: dict[str, object] = {"name": "case", "replications": 1}
+        if self.modes:
+            changes["modes"] = (mode,)
+        if mode != "none":
+            network = cluster.network.model_copy(update={"server_bandwidth": None})
+            servers = {"parameter_servers": 1, "network": network}
+            changes["cluster"] = cluster.model_copy(update=servers)
+        alone = self.model_copy(update=changes)
+        if not alone._reduces_in_replicas():
+            alone = alone.model_copy(update={"cross_device_ops": "ring"})
+        return alone
+
     @property
     def times_are_random(self) -> bool:
         """Whether the time of a step may differ between replications."""

@@ -26,11 +26,12 @@ from varsim.cluster.workers.job import TooLongError
 from varsim.core import presets
 from varsim.core.units import format_bytes, format_count, format_rate, format_seconds
 from varsim.learning.workload import Workload
-from varsim.scenario.training import Scenario, runs_made
+from varsim.scenario.training import AnyScenario, Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.gradients import NANOSECONDS, Gradients, Window, gradients_of, window
 from varsim.study.lives import check_pace, rules_of
 from varsim.study.metrics import ACTIVITIES, left_out, worker_time
+from varsim.study.program import work as program_work
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import alone, overlapped, times_only, with_overlap
 
@@ -285,12 +286,14 @@ _LARGEST: Final = 300.0  # of exponents
 _TRILLION: Final = 1e12
 
 
-def gradients(scenario: Scenario, rates: Mapping[str, float] | None = None) -> float:
+def gradients(scenario: AnyScenario, rates: Mapping[str, float] | None = None) -> float:
     """How many gradients all runs of a scenario compute.
 
     `rates`: gradients per second of simulated time of the strategies with these labels; of others
-    at most what their workers can compute.
+    at most what their workers can compute. Of a program its acts and messages, at most.
     """
+    if not isinstance(scenario, Scenario):
+        return program_work(scenario)
     known = rates or {}
     return math.fsum(
         runs_made(scenario, one) * gradients_of_a_run(scenario, one, known.get(one.label))
@@ -323,9 +326,9 @@ def excessive(number: float, machines: int) -> str:
     return f"{said}, which may take hours and all memory: {instead}, or give --yes"
 
 
-def excess(scenarios: Sequence[Scenario], replications: int, *, sure: bool = False) -> str:
+def excess(scenarios: Sequence[AnyScenario], replications: int, *, sure: bool = False) -> str:
     """Why the runs of many scenarios are not to be made; those that fail at once do not count."""
-    some = spread(scenarios)
+    some = [one for one in spread(scenarios) if isinstance(one, Scenario)]
     reasons = (impossible(one) for one in some if hopeless(one) is None)
     found = next(filter(None, reasons), "")
     if found or sure:
@@ -333,14 +336,14 @@ def excess(scenarios: Sequence[Scenario], replications: int, *, sure: bool = Fal
     return excessive(gradients_of_all(scenarios, replications), max(map(hosts, some), default=0))
 
 
-def gradients_of_all(scenarios: Sequence[Scenario], replications: int) -> float:
+def gradients_of_all(scenarios: Sequence[AnyScenario], replications: int) -> float:
     """About how many gradients many scenarios compute; those that fail at once, none."""
     some = spread(scenarios)
     number = sum(gradients(one) for one in some if hopeless(one) is None)
     return replications * number * len(scenarios) / max(1, len(some))
 
 
-def spread(scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
+def spread(scenarios: Sequence[AnyScenario]) -> Sequence[AnyScenario]:
     """So many of them as are counted, from the first to the last."""
     if len(scenarios) <= MOST_COUNTED:
         return scenarios
@@ -398,8 +401,10 @@ class Hopeless(NamedTuple):
         )
 
 
-def hopeless(scenario: Scenario) -> Hopeless | None:
+def hopeless(scenario: AnyScenario) -> Hopeless | None:
     """That of the most failures, if a strategy meets more than are followed inside a run."""
+    if not isinstance(scenario, Scenario):
+        return None
     met = [_failures_met(scenario, strategy) for strategy in scenario.strategies]
     worst = max(met, key=lambda one: one.failures, default=None)
     return worst if worst is not None and worst.failures > MOST else None

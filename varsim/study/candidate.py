@@ -8,7 +8,13 @@ from typing import Final, TypeAlias
 
 from varsim.scenario.plan import OBJECTIVES, Machines
 from varsim.scenario.space import Point, Quantity
-from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
+from varsim.scenario.training import (
+    AnyScenario,
+    Scenario,
+    is_random,
+    steps_repeat,
+    times_are_random,
+)
 from varsim.strategies import Strategy
 from varsim.study.case import Case, Finished, case_of
 from varsim.study.lives import KEPT
@@ -49,7 +55,8 @@ class Candidate:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario of the point with this strategy alone."""
+        """The scenario of the point with this strategy alone; of training."""
+        assert isinstance(self.point.scenario, Scenario), "programs are not planned"
         return self.point.scenario.with_only((self.strategy,))
 
     @cached_property
@@ -65,7 +72,9 @@ class Candidate:
     @property
     def fits(self) -> bool:
         """Whether it may be an answer: what is too large may, where that is only marked."""
-        return self.point.scenario.memory.exceeded == "mark" or not self.too_large
+        scenario = self.point.scenario
+        marked = isinstance(scenario, Scenario) and scenario.memory.exceeded == "mark"
+        return marked or not self.too_large
 
     @property
     def identity(self) -> Identity:
@@ -122,7 +131,7 @@ class Outcome:
         return self.candidate.label
 
     @property
-    def scenario(self) -> Scenario:
+    def scenario(self) -> AnyScenario:
         """The scenario of its point, with all strategies."""
         return self.candidate.point.scenario
 

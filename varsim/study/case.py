@@ -10,7 +10,7 @@ from typing import NamedTuple
 from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.use import without_unused
 from varsim.scenario.writing import trace_sha256
 from varsim.strategies import Strategy
@@ -27,7 +27,7 @@ class Case(NamedTuple):
     """One strategy at one point, alone; `key` is the same wherever the numbers are the same."""
 
     key: str
-    scenario: Scenario
+    scenario: AnyScenario
 
 
 class Task(NamedTuple):
@@ -52,9 +52,11 @@ class Finished(NamedTuple):
     trace: str = ""
 
 
-def case_of(scenario: Scenario, strategy: Strategy) -> Case:
+def case_of(scenario: AnyScenario, strategy: Strategy) -> Case:
     """One strategy of a scenario as a case: without all that makes no difference to its runs."""
-    alone = _alone(scenario, strategy)
+    alone = (
+        _alone(scenario, strategy) if isinstance(scenario, Scenario) else scenario.alone(strategy)
+    )
     said = {"engine": ENGINE_VERSION, "scenario": alone.model_dump(mode="python")}
     if needed := [need.identity for need in needs(alone)]:
         said["needs"] = needed
@@ -83,12 +85,14 @@ def run_tasks(
     return [_run(task, among) for task in tasks]
 
 
-def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
+def measured(scenario: AnyScenario, trace: Trace) -> dict[str, float]:
     """Every number of a run alone: all in TABLE but comparisons and prices."""
     span = window(scenario, trace)
     split = spent = measuring.worker_time(trace)
     if span != (0, trace.end):
         split = measuring.worker_time(trace, span)
+    if not isinstance(scenario, Scenario):
+        return measuring.measure_program(trace, split, span)
     gradients = Gradients.of(trace)
     values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, span)
     number = micro_batches(scenario, trace.strategy)
@@ -149,7 +153,6 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
 
 
 @lru_cache(maxsize=256)
-def _unpacked(packed: bytes) -> Scenario:
-    scenario = extensions.unpacked(packed)
-    assert isinstance(scenario, Scenario)
+def _unpacked(packed: bytes) -> AnyScenario:
+    scenario: AnyScenario = extensions.unpacked(packed)
     return scenario

@@ -20,6 +20,7 @@ from typing import Final
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
 from varsim.scenario.space import Point
+from varsim.scenario.training import Scenario
 from varsim.study.beginning import MOST_COUNTED
 from varsim.study.candidate import Candidate, distinct
 from varsim.study.case import Case
@@ -234,7 +235,9 @@ def _guess(plan: Plan, runs: Runs) -> dict[float, Judged] | None:
 
 def _at(one: Candidate, speed: float) -> Candidate:
     """A candidate at so many times the speed."""
-    scenario = one.point.scenario.with_distribution_alone(speed)
+    scenario = one.point.scenario
+    assert isinstance(scenario, Scenario), "programs are not planned"
+    scenario = scenario.with_distribution_alone(speed)
     return Candidate.of(one.number, Point(one.point.values, scenario), one.label)
 
 
@@ -242,10 +245,10 @@ def _none_fits(question: Question, too_large: Sequence[Candidate]) -> Fault:
     """That there is nothing to choose from, and what the closest would need."""
 
     def excess(one: Candidate) -> float:
-        found = one.point.scenario.misfits(one.strategy)
+        found = one.scenario.misfits(one.strategy)
         return max(misfit.needs / misfit.has for misfit in found)
 
     closest = min(too_large, key=excess)
-    why = closest.point.scenario.refusal(closest.strategy)
+    why = closest.scenario.refusal(closest.strategy)
     message = f"no configuration of the space fits into memory: {why}"
     return Fault(Source(question.name), 0, 0, message)

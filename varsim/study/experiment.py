@@ -343,13 +343,11 @@ def _sets(given: Changes, named: Mapping[str, object], document: Document) -> tu
 def _unit(path: str, root: object) -> str:
     """The dimension of a path; empty where it has none, or is none."""
     from varsim.scenario.space import dimension_at
-    from varsim.scenario.variables import VariablesScenario
 
     if not isinstance(root, MappingNode):
         return ""
-    model: type[BaseModel] = VariablesScenario if "kind" in root.keys else Scenario
     try:
-        return dimension_at(path, root, model)
+        return dimension_at(path, root)
     except ValueError:  # whoever reads the change says what is wrong with it
         return ""
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.fault import known
 from varsim.scenario.space import Number, Sweep
+from varsim.scenario.training import Scenario
 from varsim.scenario.use import replays_in_queues
 from varsim.strategies import Strategy, families, meant
 from varsim.study.candidate import Candidate, Outcome, Places
 from varsim.study.case import Case
 from varsim.study.lives import INTERVAL, KEPT
-from varsim.study.metrics import COSTS, TABLE, metrics
-from varsim.study.runs import STEERING, TARGET, Runs, precise, steering, until_precise
+from varsim.study.metrics import COSTS, OF_PROGRAMS, TABLE, metrics
+from varsim.study.runs import STEERING, TARGET, Runs, precise, speed_of, steering, until_precise
 from varsim.study.shown import Shown
 from varsim.study.verdict import NOTHING, Estimate, Ranking, interval, lead_of, paired, ranked
 
@@ -38,6 +39,8 @@ SHOWN: Final = (
 SHOWN_OF_LIVES: Final = (
     *("goodput", KEPT, "life_checkpoint", "life_lost", "availability", "interruptions"),
 )
+# Of programs all that they have, but for these.
+_UNSHOWN: Final = ("simulated_time", "updates", "link_bytes", "busiest_link")
 HALF_WIDTH: Final = "_half_width"
 FITS: Final = "fits_memory"  # a column, where something does not
 # The columns of how a strategy scales, and what they mean.
@@ -125,7 +128,7 @@ class Row(Outcome):
         steered = [
             own
             for metric in steering(self.candidate.case.scenario)
-            if metric in (STEERING, KEPT) or all(map(math.isfinite, self.values(metric)))
+            if metric != TARGET or all(map(math.isfinite, self.values(metric)))
             for own in [self.values(metric)]
         ]
         return not self.random[1] or all(precise(own, self.precision) for own in steered)
@@ -138,8 +141,10 @@ class Row(Outcome):
     @property
     def replays(self) -> bool:
         """Whether recorded times meet in queues: it repeats, but is no exact answer."""
-        strategy = self.candidate.strategy
-        return replays_in_queues(strategy, self.scenario.cluster_of(strategy))
+        scenario, strategy = self.scenario, self.candidate.strategy
+        if not isinstance(scenario, Scenario):
+            return False
+        return replays_in_queues(strategy, scenario.cluster_of(strategy))
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,6 +250,8 @@ class Table(Shown):
     @cached_property
     def shown(self) -> list[str]:
         """The metrics that are columns."""
+        if not isinstance(self.sweep.points[0].scenario, Scenario):
+            return [name for name in OF_PROGRAMS if name not in _UNSHOWN]
         lives = SHOWN_OF_LIVES if self.sweep.points[0].scenario.failures is not None else ()
         chosen = [INTERVAL] if any(row.has(INTERVAL) for row in self.rows) else []
         return [*SHOWN, *lives, *chosen, *(COSTS if self.currency else ())]
@@ -325,7 +332,7 @@ def descriptions(table: Table) -> dict[str, str]:
     said |= {
         "strategy": "label of the strategy",
         "replications": "how often it was run",
-        "precise": "whether the interval of examples_per_s, and of the time to the target loss if "
+        "precise": "whether the interval of the throughput, and of the time to the target loss if "
         "there is one, is as narrow as was asked for",
         FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
@@ -400,8 +407,9 @@ def scaling(yardstick: Yardstick, rows: Sequence[Row]) -> list[dict[str, Estimat
         least = yardstick.workers(slowest)
         if row.candidate.at in alone:
             least, slowest = 1, alone[row.candidate.at]
-        exact = row.exact(STEERING), slowest.exact(STEERING)
-        speedup = times_as_fast(row.values(STEERING), slowest.values(STEERING), exact, of=least)
+        speed = speed_of(row.scenario)
+        exact = row.exact(speed), slowest.exact(speed)
+        speedup = times_as_fast(row.values(speed), slowest.values(speed), exact, of=least)
         taking_part = 1 if kinds[id(row)] == "single" else workers
         mean, low, high = (part / taking_part for part in speedup[:3])
         efficiency = speedup._replace(mean=mean, low=low, high=high)

@@ -30,6 +30,8 @@ OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
 # Bytes from machine to machine per second; and whether a run says anything.
 SENT: Final = "sent_bytes_per_s"
 COMPUTED: Final = "gradients_computed_per_worker"
+# What programs of variables are compared by: a step is an update.
+STEPS: Final = "updates_per_s"
 # Losses are compared at these shares of the time that every run of the result lasted.
 COMMON_TIMES = {"loss_at_25": 0.25, "loss_at_50": 0.5, "loss_at_75": 0.75, "loss_at_100": 1.0}
 
@@ -271,7 +273,9 @@ def metrics(scenario: AnyScenario) -> dict[str, Metric]:
 
 
 def throughput(scenario: AnyScenario) -> str:
-    """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
+    """The metric that is a throughput: examples/s, where hosts fail those kept; steps/s."""
+    if not isinstance(scenario, Scenario):
+        return STEPS
     return "examples_per_s" if scenario.failures is None else KEPT
 
 

@@ -110,8 +110,7 @@ def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
     """The first steps under every mode, in the first replication."""
     program, found = scenario.program, []
     for index, mode in enumerate(scenario.all_modes):
-        work = _work(scenario, mode) / program.steps
-        room = int(WORK / len(scenario.all_modes) / work)
+        room = int(WORK / len(scenario.all_modes) * program.steps / _work(scenario, mode))
         steps = min(program.steps, max(STEPS, program.longest), room)
         if program.longest < steps < program.steps:
             steps -= steps % program.longest
@@ -127,14 +126,19 @@ def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
 
 def excess(scenario: VariablesScenario) -> str:
     """Why so many reads, writes and messages are too much to be meant; or nothing."""
-    acts = scenario.acts(scenario.program.steps) * scenario.replications
-    number = acts * sum(_messages(scenario, mode) for mode in scenario.all_modes)
+    number = work(scenario)
     if number <= MOST_EVENTS:
         return ""
     return (
         f"about {format_count(number)} reads, writes and messages to simulate, which may take "
         "hours: lower program.steps, replications or cluster.workers, or give --yes"
     )
+
+
+def work(scenario: VariablesScenario) -> float:
+    """About how many reads, writes and messages all runs of a scenario take, at most."""
+    acts = scenario.acts(scenario.program.steps) * scenario.replications
+    return float(acts * sum(_messages(scenario, mode) for mode in scenario.all_modes))
 
 
 def _work(scenario: VariablesScenario, mode: Mode) -> float:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from varsim.scenario.training import Scenario, is_random
+from varsim.scenario.training import AnyScenario, Scenario, is_random
 from varsim.study.beginning import gradients
 from varsim.study.case import Case, Finished, Task, packed, run_tasks
 from varsim.study.metrics import throughput
@@ -47,7 +47,7 @@ class Status(NamedTuple):
 
 Watcher: TypeAlias = Callable[[Status], None]
 # How often a case is to be run, as far as is known from its runs 0, 1, ..., and whether it was.
-Rule: TypeAlias = Callable[[Scenario, Sequence[Finished]], tuple[int, bool]]
+Rule: TypeAlias = Callable[[AnyScenario, Sequence[Finished]], tuple[int, bool]]
 
 
 class Study(Protocol[T]):
@@ -205,7 +205,8 @@ class Runs:
         count, enough = rule(self.cases[key].scenario, self._whole(key))
         todo = self._missing(key, count)
         if enough:
-            mean = interval([run.measured[STEERING] for run in self._whole(key)[:count]]).mean
+            speed = speed_of(self.cases[key].scenario)
+            mean = interval([run.measured[speed] for run in self._whole(key)[:count]]).mean
             if self.best is None or mean > self.best[1]:
                 self.best = (key, mean)
         return todo
@@ -296,7 +297,7 @@ def among(runs: Sequence[Case], jobs: int) -> float:
     return _gradients(runs, lambda one: engine_of(one, one.strategies[0]).gain) / max(1, jobs)
 
 
-def _gradients(runs: Sequence[Case], weighs: Callable[[Scenario], float] = bool) -> float:
+def _gradients(runs: Sequence[Case], weighs: Callable[[AnyScenario], float] = bool) -> float:
     """Roughly how many gradients the runs compute, each by its weight, from a few of them."""
     number = min(len(runs), _LOOKED_AT)
     # From all over, in no rhythm that strategies may have, too.
@@ -305,9 +306,14 @@ def _gradients(runs: Sequence[Case], weighs: Callable[[Scenario], float] = bool)
     return sum(sizes) * len(runs) / len(some) if some else 0.0
 
 
-def steering(scenario: Scenario) -> tuple[str, ...]:
+def speed_of(scenario: AnyScenario) -> str:
+    """The metric that tells how fast a case is as long as nothing fails."""
+    return STEERING if isinstance(scenario, Scenario) else throughput(scenario)
+
+
+def steering(scenario: AnyScenario) -> tuple[str, ...]:
     """The metrics that are to be precise: throughput, and the time to the target loss if any."""
-    wanted = scenario.stop.loss is not None or scenario.targets.loss is not None
+    wanted = scenario.target_loss is not None
     speed = throughput(scenario)
     return (speed, TARGET) if wanted else (speed,)
 
@@ -315,7 +321,7 @@ def steering(scenario: Scenario) -> tuple[str, ...]:
 def until_precise(first: int, most: int, precision: float) -> Rule:
     """Runs until the intervals of the steering metrics are narrow enough, by the values alone."""
 
-    def rule(scenario: Scenario, runs: Sequence[Finished]) -> tuple[int, bool]:
+    def rule(scenario: AnyScenario, runs: Sequence[Finished]) -> tuple[int, bool]:
         if not is_random(scenario, scenario.strategies[0]):
             return 1, bool(runs)
         values = [[run.measured[metric] for run in runs] for metric in steering(scenario)]

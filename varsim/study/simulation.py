@@ -163,8 +163,10 @@ def _unpacked(folder: str, content: bytes) -> bytes:
         return bytes(cloudpickle.dumps(found))
 
 
-def engine_of(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> Choice:
+def engine_of(scenario: AnyScenario, strategy: Strategy, among: float = 0.0) -> Choice:
     """Which engine makes the runs of a strategy; `among` as in `choice_for`."""
+    if not isinstance(scenario, Scenario):
+        return Choice(against="programs of variables are run on SimPy")
     if scenario.events:
         return Choice(against="something happens to workers (events)")
     if in_run(scenario.failures):

@@ -15,7 +15,7 @@ from varsim.report.wording import names, ranks
 from varsim.report.wording import target as target_said
 from varsim.scenario.fitting import MemoryLimits, Misfit
 from varsim.scenario.targets import counted as machines_of
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.use import replays_in_queues
 from varsim.study import verdict
 from varsim.study.beginning import (
@@ -52,11 +52,11 @@ def of_scenario(scenario: Scenario) -> Iterator[Note]:
 
 
 def of_points(
-    scenarios: Sequence[Scenario], *more: Callable[[Scenario], Iterator[Note]]
+    scenarios: Sequence[AnyScenario], *more: Callable[[Scenario], Iterator[Note]]
 ) -> Iterator[Note]:
     """What misleads at some of many points, once each."""
     found = dict[str, Note]()
-    for scenario in scenarios:
+    for scenario in [one for one in scenarios if isinstance(one, Scenario)]:
         for each in (of_scenario, *more):
             for note in each(scenario):
                 found.setdefault(note.code, note)
@@ -139,8 +139,10 @@ def heavy_tail(scenario: Scenario) -> Iterator[Note]:
         yield Note("heavy-tail", {"index": Number(index)})
 
 
-def few_spells(scenario: Scenario, gradients: Mapping[str, float]) -> Iterator[Note]:
+def few_spells(scenario: AnyScenario, gradients: Mapping[str, float]) -> Iterator[Note]:
     """That runs hold too few spells for intervals; `gradients`: see `verdict.in_few_spells`."""
+    if not isinstance(scenario, Scenario):
+        return
     if short := verdict.in_few_spells(scenario, gradients):
         who = min(short, key=short.__getitem__)
         yield Note("few-spells", {"who": names(scenario)[who], "count": Number(short[who])})
@@ -216,7 +218,7 @@ def too_large(some: "Sequence[Candidate]") -> Iterator[Note]:
     """Which configurations are not run as they do not fit into memory, by strategy."""
     counts = Counter(names(one.point.scenario)[one.label] for one in some)
     if counts:
-        (misfit, *_) = some[0].point.scenario.misfits(some[0].strategy)
+        (misfit, *_) = some[0].scenario.misfits(some[0].strategy)
         sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
         who = tuple(f"{count:,} of {name}" for name, count in counts.items())
         yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})
@@ -235,12 +237,13 @@ def memory_counted(scenario: Scenario) -> Iterator[Note]:
         yield Note("memory-sizes", {"sizes": tuple(map(format_bytes, sorted(sizes)))})
 
 
-def unpriced(scenarios: Sequence[Scenario]) -> Iterator[Note]:
+def unpriced(scenarios: Sequence[AnyScenario]) -> Iterator[Note]:
     """The machines that cost nothing in any of them, as they have no price."""
     prices = scenarios[0].prices
     if prices is None:
         return
-    every = [machines_of(s, one.cluster_of(s)) for one in scenarios for s in one.strategies]
+    trained = [one for one in scenarios if isinstance(one, Scenario)]
+    every = [machines_of(s, one.cluster_of(s)) for one in trained for s in one.strategies]
     kinds = {"workers": "device_hour", "parameter servers": "server_hour"}
     for place, (what, key) in enumerate(kinds.items()):
         if any(one[place] for one in every) and not getattr(prices, key):

@@ -261,6 +261,7 @@ def _sweep(grid: "Grid") -> Told:
     sweep, distinct = grid.sweep, grid.cases
     few, most = (len(distinct) * n for n in (sweep.first_replications, sweep.most_replications))
     number = gradients_of([case.scenario for case in distinct], sweep.first_replications)
+    trained = isinstance(distinct[0].scenario, Scenario)
     valid: dict[str, Value] = {
         "name": sweep.name,
         "points": len(sweep.points),
@@ -270,6 +271,7 @@ def _sweep(grid: "Grid") -> Told:
         "high": most,
         "runs": f"{few}" if few == most else f"{few} to {most}",
         "gradients": format_count(number),
+        "what": "gradients" if trained else "reads, writes and messages",
     }
     values = [
         list(dict.fromkeys(point.values[index].text for point in sweep.points))

@@ -31,11 +31,14 @@ from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, 
 from varsim.report.told import Table as Told
 from varsim.report.wording import headline, untold
 from varsim.report.wording import target as target_said
+from varsim.scenario.training import Scenario
 from varsim.scenario.writing import MADE_BY, provenance_of_many
 from varsim.study.candidate import Places, short_names
+from varsim.study.crossings import Lines
 from varsim.study.grid import Grid, Row, Table, descriptions
 from varsim.study.lives import KEPT
-from varsim.study.runs import STEERING, TARGET
+from varsim.study.metrics import STEPS
+from varsim.study.runs import STEERING, TARGET, speed_of
 from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, Ranking
 
 _LONGEST: Final = 40  # values of an axis that are a row each
@@ -96,6 +99,7 @@ class _Telling:
         self.bests = sorted(bests, key=lambda row: (not row.counts, -row.mean(speed(row))))
         self.answers = [row for row in self.bests if row.counts]
         groups = {quantity.group for quantity in table.sweep.quantities}
+        self.lines = Lines.of(table)
         self.one_axis = len(groups) == 1 and 1 < len(table.sweep.points) <= _LONGEST
 
     # --- the headline -----------------------------------------------------------------------------
@@ -114,7 +118,7 @@ class _Telling:
         elif not rows:
             yield Note("none-fits", {"who": tuple(self.named[row.strategy] for row in every)})
         else:
-            yield self._fastest(rows)
+            yield self._changing() or self._fastest(rows)
             yield from self._least(TARGET, "soonest")
             yield from self._least(MILLION, "cheapest")
 
@@ -145,6 +149,31 @@ class _Telling:
             span = self._span(tied) or in_words(self.table, spans(self.table, tied, first, metric))
             more |= {"tied": (span,)} if span else {}
         return note._replace(values={**note.values, **more})
+
+    def _changing(self) -> Note | None:
+        """Which modes of a program are the fastest from where to where; None if that is open."""
+        once = any(row.random[0] and row.replications == 1 for row in self.table.rows)
+        if self.lines is None or once:
+            return None
+        of: dict[str, Value] = {"axis": self._heads[0]}
+        of |= {"least": self.lines.places[0], "most": self.lines.places[-1]}
+        for number, one in enumerate(self.lines.fastest(), 1):
+            of[f"best{number}"] = tuple(self.named[mode] for mode in one.modes)
+            of[f"until{number}"] = Number(one.end)
+        return Note("fastest-from", of)
+
+    def _crossing(self) -> Iterator[Note]:
+        """Where two modes change places that are not the fastest there; how that is known."""
+        if self.lines is None:
+            return
+        told = {one.end for one in self.lines.fastest()}
+        for one in self.lines.crossings():
+            if one.place not in told:
+                names: dict[str, Value] = {"first": self.named[one.faster]}
+                names |= {"second": self.named[one.other], "axis": self._heads[0]}
+                yield Note("others-cross", names | {"where": Number(one.place)})
+        if self.lines.crossings():
+            yield Note("between-points")
 
     def _replications(self, rows: Sequence[Row], metric: str) -> int:
         """Of how many replications the least known of these rows has; 1 where all are exact."""
@@ -234,6 +263,8 @@ class _Telling:
             return None
         for row in rows:
             scenario = row.scenario
+            if not isinstance(scenario, Scenario):
+                return None
             batch = scenario.workload_of(scenario.strategy(row.strategy)).batch_size
             if row.mean("updates_per_s") > 0 and scenario.workload.has_values:
                 size = row.mean(STEERING) / row.mean("updates_per_s") / batch
@@ -271,7 +302,7 @@ class _Telling:
                     f"{metric} {label}",
                     name,
                     cells,
-                    bar=metric == STEERING,
+                    bar=metric in (STEERING, STEPS),
                     detail=metric in DETAILS,
                     of="" if alone else who,
                     main=metric == quick,
@@ -415,6 +446,7 @@ class _Telling:
         cells = (cell for each in both for one in each.columns for cell in one.cells)
         if any(isinstance(cell, Number) and cell.verdict == "best" for cell in cells):
             yield Note("marks")
+        yield from self._crossing()
         yield from notes(self.table, self.named)
         yield from self._few_in_common()
         reached = [row for row in self.table.rows if math.isfinite(row.mean(TARGET))]
@@ -443,10 +475,12 @@ def best_so_far(grid: Grid) -> Callable[[str, float], str]:
     sweep, first = grid.sweep, {one.case.key: one for one in reversed(grid.candidates)}
     places = Places(sweep.quantities, grid.candidates, priced=False)
 
+    unit = unit_of(speed_of(sweep.points[0].scenario))
+
     def say(key: str, value: float) -> str:
         one = first[key]
         where = places.told(one, [i for i in places.matters(one.label) if i in sweep.for_times])
-        return f"{one.strategy.title}{where and f' at {where}'}: {value:,.4g} examples/s"
+        return f"{one.strategy.title}{where and f' at {where}'}: {value:,.4g} {unit}"
 
     return say
 
@@ -543,6 +577,7 @@ def _short(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
     more = ""
     if not any(quantity.place[0] == "stop" for quantity in table.sweep.quantities):
         first = table.sweep.points[0].scenario
+        assert isinstance(first, Scenario), "no program is too short"
         lasts = math.inf if first.stop.time is None else first.stop.time
         timed = any(row.done.time >= lasts for row in short)
         rules = {"time"} if timed else {"global_steps", "examples"}
@@ -589,7 +624,7 @@ def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
 
 def _idle(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
     """What is swept and changes no throughput."""
-    metric = KEPT if any(row.has(KEPT) for row in rows) else "examples_per_s"
+    metric = speed(table.rows[0])
     quantities = table.sweep.quantities
     chosen = {index for label in table.strategies for index in table.mattering(label, metric)}
     groups = {quantities[index].group for index in chosen}

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from varsim.report.told import Cell, Chart, Column, Number
 from varsim.report.told import Table as Told
 from varsim.report.wording import names, shown
-from varsim.scenario.targets import counted
 from varsim.study.candidate import short_names
 from varsim.study.grid import Row, Table, Yardstick
 from varsim.study.lives import INTERVAL, KEPT
+from varsim.study.metrics import STEPS, throughput
 from varsim.study.runs import STEERING, TARGET
 from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, surely_more
 
@@ -19,12 +19,12 @@ MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
 EFFICIENCY: Final = "efficiency"
 DETAILS: Final = ("staleness_p99", "cost_per_hour", EFFICIENCY)
-_SPEEDS: Final = (STEERING, KEPT)
+_UNITS: Final = {STEERING: "examples/s", KEPT: "examples/s kept", STEPS: "steps/s"}
 
 
 def speed(row: Row) -> str:
-    """The metric by which rows are compared: of what is kept, where hosts fail at random."""
-    return KEPT if row.has(KEPT) else STEERING
+    """The metric by which rows are compared: of what is kept, where hosts fail; steps/s."""
+    return throughput(row.scenario)
 
 
 def ranking(
@@ -54,7 +54,7 @@ def points(
     for metric, head, unit in metrics(table):
         cells = tuple(cell_of(row, metric, unit) for row in rows)
         detail = metric in DETAILS
-        columns.append(Column(metric, head, cells, bar=metric == STEERING, detail=detail))
+        columns.append(Column(metric, head, cells, bar=metric in (STEERING, STEPS), detail=detail))
     runs = tuple(str(row.replications) for row in rows)
     columns.append(Column("replications", "replications", runs, detail=True))
     there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
@@ -90,6 +90,13 @@ def best_for_cost(table: Table) -> list[Row]:
 
 def metrics(table: Table) -> list[tuple[str, str, str]]:
     """Metric, heading and unit of the columns, the throughput first."""
+    if speed(table.rows[0]) == STEPS:
+        return [
+            (STEPS, "steps/s", ""),
+            ("step_time_mean", "a step", "s"),
+            ("bytes_per_step", "sent a step", "B"),
+            ("messages_per_step", "messages a step", ""),
+        ]
     kept = any(row.has(KEPT) for row in table.rows)
     found = [(STEERING, "examples/s", "")]
     if kept:
@@ -114,7 +121,7 @@ def cell_of(row: Row | None, metric: str, unit: str) -> Cell:
     if row is None:
         return "-"
     if row.failure:
-        return "failed" if metric in _SPEEDS else "-"
+        return "failed" if metric in _UNITS else "-"
     if metric in row.scaling:
         return Number.of(row.scaling[metric], unit)
     return Number.of(row.estimate(metric), unit) if row.has(metric) else "-"
@@ -127,7 +134,7 @@ def there_is(cell: Cell) -> bool:
 
 def unit_of(metric: str) -> str:
     """What a throughput is counted in."""
-    return "examples/s kept" if metric == KEPT else "examples/s"
+    return _UNITS[metric]
 
 
 def name_of(table: Table, label: str) -> str:
@@ -161,8 +168,8 @@ def spans(table: Table, rows: Sequence[Row], best: Row, metric: str) -> dict[int
         told |= {index: f"{low} to {high}" if several else low for index, low, high in ends}
     if count == len(rows):
         return told
-    least = min(rows, key=lambda row: (_machines(table, row), row.candidate.at))
-    if _machines(table, least) >= _machines(table, best):
+    least = min(rows, key=lambda row: (_machines(row), row.candidate.at))
+    if _machines(least) >= _machines(best):
         return {}
     return {index: least.candidate.point.values[index].text for index in chosen}
 
@@ -190,11 +197,9 @@ def _rises(table: Table, index: int) -> bool:
     return len(numbers) == len(values) and sorted(numbers) in (numbers, numbers[::-1])
 
 
-def _machines(table: Table, row: Row) -> int:
+def _machines(row: Row) -> int:
     """The workers and dedicated servers of a row."""
-    scenario = row.scenario
-    strategy = scenario.strategy(row.strategy)
-    return sum(counted(strategy, scenario.cluster_of(strategy)))
+    return row.candidate.machines.workers + row.candidate.machines.servers
 
 
 _MOST_PANELS: Final = 6
