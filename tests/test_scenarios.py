@@ -281,7 +281,7 @@ class TestVariables:
 def test_scale_out_compares_with_one_worker_alone() -> None:
     (path,) = (path for path in SWEEPS if path.stem == "scale_out")
     table = swept(path, slice(0, 4, 3))
-    rows = {(row.strategy, row.point): row for row in table.rows}
+    rows = {(row.strategy, row.candidate.at): row for row in table.rows}
     alone, ring = rows["single", 0], rows["on_write", 0]
     # One worker's ring sends nothing: it is as fast as one worker alone.
     same = [row.values["examples_per_s"] for row in (ring, alone, rows["single", 1])]
