@@ -284,7 +284,7 @@ def test_scale_out_compares_with_one_worker_alone() -> None:
     rows = {(row.strategy, row.candidate.at): row for row in table.rows}
     alone, ring = rows["single", 0], rows["on_write", 0]
     # One worker's ring sends nothing: it is as fast as one worker alone.
-    same = [row.values["examples_per_s"] for row in (ring, alone, rows["single", 1])]
+    same = [row.values("examples_per_s") for row in (ring, alone, rows["single", 1])]
     assert same == same[:1] * 3
     assert {name: found[:3] for name, found in ring.scaling.items()} == {
         "speedup": (1.0, 1.0, 1.0),
