@@ -17,9 +17,10 @@ from validation.points import (
 )
 from validation.points.estimate import FAMILIES
 from validation.points.parameters import WrongParametersError, checked
+from validation.references import REFERENCES
 
 # Those that enter the families that are simulated.
-MEASURES: Final = (*(collectives, descent, goodput, order_statistics, overlap, servers, staleness),)
+MEASURES: Final = (collectives, descent, goodput, order_statistics, overlap, servers, staleness)
 
 _TEXTS: Final = ("id", "family", "quantity", "unit", "tolerance_kind", "citation")
 _KINDS: Final = ("sim", "det", "num", "asy")
@@ -47,8 +48,7 @@ class Point(NamedTuple):
 
 def bundled_points() -> tuple[Path, ...]:
     """The points that varsim is held against: closed forms, and goodput among failures."""
-    folder = Path(__file__).parents[1] / "data" / "references"
-    return folder / "closed_forms.json", folder / "goodput.json"
+    return REFERENCES / "closed_forms.json", REFERENCES / "goodput.json"
 
 
 def read_points(path: Path) -> list[Point]:

@@ -7,11 +7,12 @@ for placements of replicas, and DL2's speeds for numbers of servers and workers.
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
+from validation.references import REFERENCES
 from varsim.core import presets
 
 BUNDLED: Final = ("published.csv", "published_adaptdl_t4.csv", "published_dl2_ps.csv")
@@ -59,24 +60,15 @@ class Row:
     @property
     def content(self) -> tuple[object, ...]:
         """What was measured and what came out, without the names of experiment and file."""
-        what = (self.system, self.model, self.hardware, self.interconnect, self.strategy)
         return (
-            *what,
-            self.precision,
-            self.batch,
-            self.workers,
-            self.nodes,
-            self.detail,
-            self.value,
+            *(self.system, self.model, self.hardware, self.interconnect, self.strategy),
+            *(self.precision, self.batch, self.workers, self.nodes, self.detail, self.value),
         )
 
     @property
     def where(self) -> str:
         """Its source, and where it stands in the table."""
         return f"{self.source} ({self.file}, line {self.line})"
-
-
-Cells: TypeAlias = Mapping[str, str]
 
 
 class _CellError(ValueError):
@@ -86,13 +78,45 @@ class _CellError(ValueError):
         super().__init__(f"column {column!r}: {message}")
 
 
+class _Cells(dict[str, str]):
+    """The cells of a row by column, "" for one that is not there; _CellError for what is wrong."""
+
+    def __missing__(self, column: str) -> str:
+        return ""
+
+    def number(self, column: str) -> float:
+        try:
+            value = float(self[column])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise _CellError(column, f"{self[column]!r} is not a number")
+        return value
+
+    def above_0(self, column: str) -> float:
+        value = self.number(column)
+        if value <= 0:
+            raise _CellError(column, f"must be above 0, not {self[column]}")
+        return value
+
+    def count(self, column: str, *, empty: bool = False) -> int:
+        """A whole number above 0; 0 for an empty cell where that is allowed."""
+        text = self[column].strip()
+        if empty and not text:
+            return 0
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (1 <= value <= 10**6 and value == int(value)):
+            raise _CellError(column, f"{text!r} is not a whole number from 1 to 1,000,000")
+        return int(value)
+
+
 def bundled_rows() -> list[Row]:
     """All measurements that come with varsim."""
-    folder = Path(__file__).parents[1] / "data" / "references"
-    rows = []
-    for name in BUNDLED:
-        rows += rows_of((folder / name).read_text(encoding="utf-8"), name)
-    return rows
+    texts = ((name, (REFERENCES / name).read_text(encoding="utf-8")) for name in BUNDLED)
+    return [row for name, text in texts for row in rows_of(text, name)]
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -117,18 +141,16 @@ def rows_of(text: str, name: str) -> list[Row]:
         header = next(reader, [])
         layout = _layout(header, name)
         for cells in reader:
-            line = reader.line_num
-            if not cells:
-                continue
-            if len(cells) != len(header):
-                problems.append(
-                    f"{name}:{line}: {len(cells)} columns where the header has {len(header)}"
-                )
-                continue
-            try:
-                rows.append(layout(dict(zip(header, cells, strict=True)), name, line))
-            except _CellError as error:
-                problems.append(f"{name}:{line}: {error}")
+            place = f"{name}:{reader.line_num}"
+            if cells and len(cells) != len(header):
+                wrong = f"{len(cells)} columns where the header has {len(header)}"
+                problems.append(f"{place}: {wrong}")
+            elif cells:
+                try:
+                    of_row = _Cells(zip(header, cells, strict=True))
+                    rows.append(layout(of_row, name, reader.line_num))
+                except _CellError as error:
+                    problems.append(f"{place}: {error}")
     except csv.Error as error:
         problems.append(f"{name}:{reader.line_num}: {error}")
     if problems:
@@ -140,49 +162,44 @@ def rows_of(text: str, name: str) -> list[Row]:
     return rows
 
 
-def _layout(header: list[str], name: str) -> Callable[[Cells, str, int], Row]:
+def _layout(header: list[str], name: str) -> Callable[[_Cells, str, int], Row]:
     """How the rows under this header are to be read."""
-    for columns, layout in _LAYOUTS.items():
-        if columns <= set(header):
-            return layout
-    nearest = min(_LAYOUTS, key=lambda columns: len(columns - set(header)))
-    missing = ", ".join(sorted(nearest - set(header)))
-    raise PublishedFileError(f"{name}:1: the header lacks {missing}")
+    missing = {columns: set(columns.split()) - set(header) for columns in _LAYOUTS}
+    nearest = min(missing, key=lambda columns: len(missing[columns]))
+    if missing[nearest]:
+        lacks = ", ".join(sorted(missing[nearest]))
+        raise PublishedFileError(f"{name}:1: the header lacks {lacks}")
+    return _LAYOUTS[nearest]
 
 
-def _published(cells: Cells, name: str, line: int) -> Row:
+_COPIED: Final = (
+    *("experiment", "system", "model", "strategy", "metric", "unit", "detail", "status"),
+    *("framework", "hardware", "interconnect", "precision"),
+)
+
+
+def _published(cells: _Cells, name: str, line: int) -> Row:
     if not cells["experiment"]:
         raise _CellError("experiment", "is empty")
-    source = cells["source"]
-    if cells.get("where_read"):
+    source, servers = cells["source"], cells["servers"]
+    if cells["where_read"]:
         source += f", {cells['where_read']}"
-    servers = cells["servers"]
+    copied: dict[str, Any] = {column: cells[column] for column in _COPIED}
     return Row(
         file=name,
         line=line,
-        experiment=cells["experiment"],
-        system=cells["system"],
-        model=cells["model"],
-        framework=cells.get("framework", ""),
-        hardware=cells.get("hardware", ""),
-        interconnect=cells.get("interconnect", ""),
-        strategy=cells["strategy"],
-        precision=cells.get("precision", ""),
-        batch=_count(cells, "batch_per_worker", empty=True),
-        workers=_count(cells, "workers", empty=True),
+        batch=cells.count("batch_per_worker", empty=True),
+        workers=cells.count("workers", empty=True),
         servers=int(servers) if servers.isascii() and servers.isdigit() else 0,
         servers_said=servers,
-        metric=cells["metric"],
-        value=_number(cells, "value"),
-        unit=cells["unit"],
-        detail=cells["detail"],
+        value=cells.number("value"),
         source=source,
-        status=cells["status"],
+        **copied,
     )
 
 
-def _adaptdl(cells: Cells, name: str, line: int) -> Row:
-    nodes, replicas = _count(cells, "nodes"), _count(cells, "replicas")
+def _adaptdl(cells: _Cells, name: str, line: int) -> Row:
+    nodes, replicas = cells.count("nodes"), cells.count("replicas")
     if nodes > replicas:
         raise _CellError("nodes", f"{nodes} nodes for {replicas} replicas")
     return Row(
@@ -194,18 +211,18 @@ def _adaptdl(cells: Cells, name: str, line: int) -> Row:
         framework="PyTorch",
         hardware="T4, 4 per node",
         strategy=cells["placement"],
-        batch=_count(cells, "batch_per_replica"),
+        batch=cells.count("batch_per_replica"),
         workers=replicas,
         nodes=nodes,
         metric="step time",
-        value=_above_0(cells, "step_time_s"),
+        value=cells.above_0("step_time_s"),
         unit="s",
         detail=f"placement {cells['placement'] or 'not said'}",
         source="AdaptDL (Qiao et al. 2021), times of data-parallel steps on T4 GPUs",
     )
 
 
-def _dl2(cells: Cells, name: str, line: int) -> Row:
+def _dl2(cells: _Cells, name: str, line: int) -> Row:
     return Row(
         file=name,
         line=line,
@@ -214,69 +231,33 @@ def _dl2(cells: Cells, name: str, line: int) -> Row:
         model=cells["model"],
         framework="MXNet",
         strategy=cells["mode"],
-        batch=_count(cells, "global_batch"),
-        workers=_count(cells, "workers"),
-        servers=_count(cells, "servers"),
+        batch=cells.count("global_batch"),
+        workers=cells.count("workers"),
+        servers=cells.count("servers"),
         servers_said=cells["servers"],
         metric="training throughput",
-        value=_above_0(cells, "samples_per_s_total"),
+        value=cells.above_0("samples_per_s_total"),
         unit="sample/s",
         detail="the batch is that of all workers together",
         source="DL2 (Peng et al. 2019), speed of MXNet with parameter servers",
     )
 
 
-def _columns(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-_LAYOUTS: Final[Mapping[frozenset[str], Callable[[Cells, str, int], Row]]] = {
-    _columns(
-        "experiment source system model strategy batch_per_worker workers servers metric value "
-        "unit detail status"
-    ): _published,
-    _columns("model nodes replicas placement batch_per_replica step_time_s"): _adaptdl,
-    _columns("model mode global_batch servers workers samples_per_s_total"): _dl2,
+# By the columns that a header has at least.
+_LAYOUTS: Final[Mapping[str, Callable[[_Cells, str, int], Row]]] = {
+    "experiment source system model strategy batch_per_worker workers servers metric value unit "
+    "detail status": _published,
+    "model nodes replicas placement batch_per_replica step_time_s": _adaptdl,
+    "model mode global_batch servers workers samples_per_s_total": _dl2,
 }
 
 
-def _number(cells: Cells, column: str) -> float:
-    try:
-        value = float(cells[column])
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise _CellError(column, f"{cells[column]!r} is not a number")
-    return value
-
-
-def _above_0(cells: Cells, column: str) -> float:
-    value = _number(cells, column)
-    if value <= 0:
-        raise _CellError(column, f"must be above 0, not {cells[column]}")
-    return value
-
-
-def _count(cells: Cells, column: str, *, empty: bool = False) -> int:
-    """A whole number above 0; 0 for an empty cell where that is allowed."""
-    text = cells[column].strip()
-    if empty and not text:
-        return 0
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (1 <= value <= 10**6 and value == int(value)):
-        raise _CellError(column, f"{text!r} is not a whole number from 1 to 1,000,000")
-    return int(value)
-
-
-def experiments(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+def experiments(rows: Iterable[Row]) -> Iterable[tuple[str, list[Row]]]:
     """Every experiment with its rows, in the order in which they first occur."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.experiment, []).append(row)
-    yield from found.items()
+    return found.items()
 
 
 # What the cells of a row say in words: machines, lines, meshes, messages, servers.
