@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
 from tests.seams import load_scenario
-from varsim import DeadlockError
+from varsim.cluster.workers.job import DeadlockError
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 

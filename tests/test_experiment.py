@@ -117,8 +117,8 @@ def test_every_result_has_a_frame_runs_a_ranking_and_plots(tmp_path: Path) -> No
     plan = varsim.plan({**said(), "targets": {"throughput": "1 examples/s"}, "plan": asked})
     cheapest = plan.ranking("workers")
     assert cheapest is not None
-    assert set(plan.runs.query(f"cell == {cheapest.best}")["workers"]) == {1}
-    assert list(plan.frame()["cell"]) == sorted({*plan.runs["cell"]})
+    assert set(plan.runs.query(f"configuration == {cheapest.best}")["workers"]) == {1}
+    assert list(plan.frame()["configuration"]) == sorted({*plan.runs["configuration"]})
     modes = varsim.run(SCENARIOS / "metric_sum.yaml").ranking("step_time_mean")
     assert modes.best in ("none", "on_read", "on_write")
     with pytest.raises(ValueError, match="no loss"):
@@ -190,7 +190,7 @@ def test_a_plan_gives_its_answer() -> None:
         "plan": {"minimize": "workers", "space": {"cluster.workers": [1, 2, 4]}},
     }
     found = varsim.plan(asked)
-    assert found.found.answer is not None
+    assert found.best is not None
     assert found.scenario is not None
     assert found.scenario.cluster.workers == 1
     assert varsim.run(asked).sha256 == found.sha256

@@ -6,7 +6,8 @@
 
 `load` gives the scenario of a file, a text or a dict, or the sweep or plan that it asks for;
 `replace` gives the same with other values. `run`, `check`, `explain`, `sweep`, `plan` and `tune` do
-what the commands of these names do, and return what came of it; `compare` has two results side by
+what the commands of these names do, and return what came of it, which can be saved; `read` has
+what was saved; `compare` has two results side by
 side; `calibrate` makes measured files part of a scenario; `tell` has what a result comes to as
 data; `register` makes strategies and other parts of your own known to scenarios. `varsim.tf` has
 TensorFlow's API.
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from varsim.calibration.fragment import calibrate as calibrate
-    from varsim.cluster.workers.job import DeadlockError as DeadlockError
+    from varsim.report.files.read import read as read
     from varsim.report.tell import tell as tell
     from varsim.scenario.extensions import register as register
     from varsim.scenario.fault import ScenarioError as ScenarioError
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
 _HOMES = {
-    "DeadlockError": "varsim.cluster.workers.job",
     "Scenario": "varsim.scenario.training",
     "ScenarioError": "varsim.scenario.fault",
     "calibrate": "varsim.calibration.fragment",
@@ -43,6 +43,7 @@ _HOMES = {
     "explain": "varsim.study.experiment",
     "load": "varsim.study.experiment",
     "plan": "varsim.study.experiment",
+    "read": "varsim.report.files.read",
     "register": "varsim.scenario.extensions",
     "run": "varsim.study.experiment",
     "sweep": "varsim.study.experiment",

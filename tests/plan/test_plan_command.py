@@ -62,10 +62,17 @@ def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
     assert facts["fresh_seeds"]["seed"] == 4
     assert [one["text"] for one in facts["headline"]] == lines[:3]
     codes = [one["code"] for one in facts["headline"] + facts["notes"]]
-    assert codes == ["plan-answer", "in-its-way", "holds", "margin", "busiest", "cells-run"]
-    assert facts["cells"]["distinct"] == 18 > facts["cells"]["simulated"]
-    cells = (out / "cells.csv").read_text().splitlines()
-    assert len(cells) == 1 + facts["cells"]["simulated"]
+    assert codes == [
+        "plan-answer",
+        "in-its-way",
+        "holds",
+        "margin",
+        "busiest",
+        "configurations-run",
+    ]
+    assert facts["configurations"]["distinct"] == 18 > facts["configurations"]["simulated"]
+    cells = (out / "configurations.csv").read_text().splitlines()
+    assert len(cells) == 1 + facts["configurations"]["simulated"]
     assert cells[0].startswith(
         "cell,strategy,cluster.workers,cluster.parameter_servers,replications,verdict,"
     )
@@ -137,7 +144,7 @@ def test_no_answer_is_exit_3(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", ["csv", "json", "md"])
 def test_other_formats_are_the_whole_output(file: Path, tmp_path: Path, format: str) -> None:
     printed = varsim("plan", file, "--out", tmp_path / "out", "--format", format, "--quiet")
-    name = {"csv": "cells.csv", "json": "plan.json", "md": "plan.md"}[format]
+    name = {"csv": "configurations.csv", "json": "plan.json", "md": "plan.md"}[format]
     written = (tmp_path / "out" / name).read_text()
     assert printed == written or (format == "md" and written.endswith(printed))
 
@@ -160,8 +167,8 @@ def test_options(file: Path, tmp_path: Path) -> None:
 
 def test_check_says_what_is_asked(file: Path) -> None:
     valid, asked = json.loads(varsim("check", file, "--format", "json"))["headline"]
-    assert {key: valid[key] for key in ("cells", "different", "low", "high")} == {
-        "cells": 24,
+    assert {key: valid[key] for key in ("configurations", "different", "low", "high")} == {
+        "configurations": 24,
         "different": 18,
         "low": 2,
         "high": 8,
@@ -199,7 +206,7 @@ class TestTooManyToLookAtAll:
         two = varsim("plan", large, "--out", tmp_path / "two", "--jobs", 2, "--quiet")
         assert sha256(one) == sha256(two)
         facts = json.loads((tmp_path / "one" / "plan.json").read_text())
-        (chosen,) = (each for each in facts["notes"] if each["code"] == "cells-chosen")
+        (chosen,) = (each for each in facts["notes"] if each["code"] == "configurations-chosen")
         assert chosen["of"] == 6240
         assert facts["headline"][0]["who"] == "all-reduce"
         assert facts["headline"][0]["where"].startswith("workers = 6, latency = ")

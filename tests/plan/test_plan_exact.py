@@ -95,7 +95,7 @@ def test_cells_that_cost_practically_the_same_are_said_to(tmp_path: Path) -> Non
     second = found.runner_up
     assert second is not None
     assert second.candidate.number in close
-    assert codes(found).count("close-cells") == 0, "equal is not open"
+    assert codes(found).count("close-to-answer") == 0, "equal is not open"
 
 
 def test_every_target_that_is_missed_is_named(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class TestPlan:
             assert best is not None
             assert best.candidate.machines.servers == servers
         assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
-        assert note(limited, "memory-cells").values == {
+        assert note(limited, "memory-left-out").values == {
             "who": ("2 of async PS",),
             "needs": Number(20e6, unit="B"),
             "has": Number(15e6, unit="B"),

@@ -141,7 +141,7 @@ def test_names() -> None:
             "No answer: no configuration meets all 3 targets with 95 % confidence.",
         ),
         (
-            Note("short-cells", SHORT | {"dropped": 0}),
+            Note("short-configurations", SHORT | {"dropped": 0}),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a).",
         ),
         (
@@ -157,7 +157,7 @@ def test_names() -> None:
             "after 5 s to 9 s.",
         ),
         (
-            Note("short-cells", SHORT | {"dropped": 1}),
+            Note("short-configurations", SHORT | {"dropped": 1}),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a); 1 too "
             "short to judge.",
         ),
@@ -178,7 +178,7 @@ def test_names() -> None:
             "At 1.5 times the guessed speed, the answer fails: it broke.",
         ),
         (
-            Note("close-cells", {"count": 1}),
+            Note("close-to-answer", {"count": 1}),
             "Too close to call; others that qualify: 1. The answer has the lowest mean.",
         ),
         (
@@ -188,7 +188,7 @@ def test_names() -> None:
         (Note("busiest", {"time": "compute 100 %"}), "Worker time: compute 100 %."),
         (
             Note(
-                "cells-run",
+                "configurations-run",
                 {"count": 1, "of": 2, "runs": 3, "left": 1, "objective": "step_time_mean"},
             ),
             "1 of 2 configurations tried, 3 runs; no other can be faster.",

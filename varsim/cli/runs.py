@@ -58,7 +58,7 @@ def run(
     Ends with 1 if a strategy deadlocked, with 3 if a target is missed or undecided.
     """
     from varsim.cli.console import Progress
-    from varsim.report.files.directory import RUN, Asked, check_target, replaced
+    from varsim.report.files.directory import RUN, Origin, check_target, replaced
     from varsim.report.files.save import save
 
     options.check_all(all_rows, format)
@@ -71,7 +71,7 @@ def run(
         refuse("--animate shows gradients, and variables have none: see varsim explain FILE")
     directory = out if out is not None else Path("reports") / what.name
     check_target(directory)
-    other = replaced(directory, RUN, Asked.of(what))
+    other = replaced(directory, RUN, Origin.of(what))
     with Progress(quiet) as progress:
         result = what.run(jobs=options.processes(jobs), progress=progress)
     told = of_file(result.report, file, asked)
@@ -216,10 +216,10 @@ def _why(what: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
     from varsim.cli.console import Progress
 
     if out is not None:
-        from varsim.report.files.directory import Asked, check_target, replaced
+        from varsim.report.files.directory import Origin, check_target, replaced
 
         check_target(out, "why")
-        if other := replaced(out, ["why"], Asked.of(what)):
+        if other := replaced(out, ["why"], Origin.of(what)):
             complain(f"varsim: {other}")
     refuse_excess(what, sure)
     with Progress(quiet) as progress:

@@ -184,7 +184,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "price": lambda of: f"Trade-off: {_joined(of, ' and ', _PRICES)}.",
     "goodput": _goodput,
     "soonest": "First to loss {target}: {best}, after {time}.",
-    "soonest-tie": "Tied first to loss {target}: {tied}, after {time}.",
+    "soonest-tie": "Tied first to loss {target}: {tied}, after {time..last}.",
     "soonest-too-few": (
         "{count:replication is|replications are} too few to say which is first to loss {target}: "
         "{tied}, after {time..last}."
@@ -195,7 +195,7 @@ SENTENCES: Final[dict[str, Line]] = {
         "rate."
     ),
     "cheapest": "Cheapest: {best}, {price} per million examples.",
-    "cheapest-tie": "Tied cheapest: {tied}, {price} per million examples.",
+    "cheapest-tie": "Tied cheapest: {tied}, {price..last} per million examples.",
     "cheapest-too-few": (
         "{count:replication is|replications are} too few to say which is cheapest: {tied}, "
         "{price..last} per million examples."
@@ -217,7 +217,7 @@ SENTENCES: Final[dict[str, Line]] = {
     "no-answer": lambda of: f"No answer: no configuration meets {_goal(of)} with 95 % confidence.",
     "no-numbers": "No answer: no configuration has a value to minimize in every replication.",
     "no-work-kept": "No answer: no configuration keeps any work; varsim run on one shows why.",
-    "cells-too-short": "No answer: the runs are too short to rank the configurations.",
+    "runs-too-short": "No answer: the runs are too short to rank the configurations.",
     "closest": _closest,
     "tuned": (
         f"{_TUNING}: {{best}}, {{value}} at {{rate}}<; {{next}} takes {{times}} times as "
@@ -259,13 +259,12 @@ SENTENCES: Final[dict[str, Line]] = {
         "runs, {gradients} {what} or more."
     ),
     "valid-plan": (
-        "{name} is valid: {cells:configuration|configurations} ({different} different), {low} to "
-        "{high} "
-        "runs of each; the first runs compute at most {gradients} gradients."
+        "{name} is valid: {configurations:configuration|configurations} ({different} different), "
+        "{low} to {high} runs of each; the first runs compute at most {gradients} gradients."
     ),
     "valid-search": (
-        "{name} is valid: {cells} of {of} configurations are tried, {low} to {high} runs of each; "
-        "the first runs compute at most {gradients} gradients."
+        "{name} is valid: {configurations} of {of} configurations are tried, {low} to {high} runs "
+        "of each; the first runs compute at most {gradients} gradients."
     ),
     "asked": "The plan minimizes {objective}< with {targets}>, over {who}.",
     # of programs of variables
@@ -280,7 +279,7 @@ SENTENCES: Final[dict[str, Line]] = {
 }
 
 
-def _cells_run(of: Values) -> str:
+def _configurations_run(of: Values) -> str:
     lower = _LOWER.get(of.get("objective", ""), "lower")
     left = f"; no other can be {lower}" * ("left" in of)
     return filled("{count} of {of} configurations tried, {runs} runs", of) + f"{left}."
@@ -333,14 +332,13 @@ NOTES: Final[dict[str, Line]] = {
     "stopped": "Runs ended for different reasons: {reasons}.",
     "events": "Events: {events}.",
     "by-luck": "{who}: met the targets at first, but not with fresh seeds.",
-    "short-cells": (
-        "Short runs in {count} of {of} configurations, as few as {fewest:gradient|gradients} per "
-        "worker "
-        "({where})<; {dropped} too short to judge>{more}."
+    "short-configurations": (
+        "Short runs in {count} of {of} configurations, as few as {gradients:gradient|gradients} "
+        "per worker ({who})<; {out} are too short to judge>{more}."
     ),
-    "undecided-cells": "Too close to a target after {most} replications: {count} configurations.",
-    "failed-cells": "Failed configurations: {count}, such as {where}: {why}",
-    "memory-cells": (
+    "undecided": "Too close to a target after {most} replications: {count} configurations.",
+    "failed-configurations": "{count} of {of} configurations failed, such as {who}: {why}",
+    "memory-left-out": (
         "Not run, too little memory: {who}; the first needs {needs}, a {where} has {has}."
     ),
     "memory-marked": "{who}: {needs} needed, {has} per {where}; timed anyway.",
@@ -349,7 +347,7 @@ NOTES: Final[dict[str, Line]] = {
         "{rate}>"
         "<{met=still meets every target}><; to plan for that: {again}>."
     ),
-    "close-cells": (
+    "close-to-answer": (
         "Too close to call; others that qualify: {count}. The answer has the lowest mean."
     ),
     "unpriced": "No price is given for {what}: the answer uses {has} at no cost ({remedy}).",
@@ -392,8 +390,10 @@ NOTES: Final[dict[str, Line]] = {
     "busiest": (
         "<Busiest in the answer: {what}. >Worker time< {alive=while nothing fails}>: {time}."
     ),
-    "cells-run": _cells_run,
-    "cells-chosen": "{count} configurations tried of {of}, {runs} runs; a better one may exist.",
+    "configurations-run": _configurations_run,
+    "configurations-chosen": (
+        "{count} configurations tried of {of}, {runs} runs; a better one may exist."
+    ),
     "horizon-short": "{who}: the horizon, {horizon}, is shorter than one {what} ({lasts}).",
     "hopeless": (
         "{who} hardly progresses: <a failure every {every}, >{needs} to detect and restart"

@@ -59,14 +59,31 @@ class Told(Report):
 
     def save(self, result: Any, directory: Path, *, rows: bool = False) -> Path:
         """Write the files that the command writes; the place of the page."""
-        from varsim.report.files.save import put_report, save
+        from varsim.report.files.save import FORMS, put_report, save, write_sweep
 
-        if self.kind == "plan":
-            from varsim.report.products.plan_cells import SCENARIO, scenario_text
+        match result.product:
+            case "run":
+                save(result, directory, self, rows=rows)
+            case "plan":
+                from varsim.report.products.plan_cells import SCENARIO, scenario_text
 
-            put_report(self, directory, {SCENARIO: scenario_text(result, self)})
-        else:
-            save(result, directory, self, rows=rows)
+                put_report(self, directory, {SCENARIO: scenario_text(result, self)})
+            case "tune":
+                from varsim.report.products import tune
+
+                text = tune.scenario_text(result, self.question)
+                put_report(self, directory, {tune.SCENARIO: text})
+            case "sweep":
+                from varsim.study.store import Store
+
+                put_report(self, directory)
+                write_sweep(result.sweep, self.question, directory)
+                with Store(directory) as store:
+                    store.add(run for row in result.rows for run in row.runs)
+            case _ if self.kind in FORMS:
+                put_report(self, directory)
+            case _:
+                raise ValueError(f"of a {result.product} nothing is saved")
         return directory / KINDS[self.kind].page
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
 """Candidates: one strategy at one point of a space, what came of its runs, and where it lies."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from varsim.scenario.plan import OBJECTIVES, Machines
 from varsim.scenario.space import Point, Quantity
@@ -19,7 +19,7 @@ from varsim.strategies import Strategy
 from varsim.study.case import Case, Finished, case_of
 from varsim.study.lives import KEPT
 from varsim.study.metrics import COMPUTED, COSTS, SENT, TABLE
-from varsim.study.verdict import NOTHING, Done, Estimate, interval
+from varsim.study.verdict import NOTHING, Done, Estimate, front, interval, surely_more
 
 # Last words of paths that say nothing without the one before.
 _OF_MANY: Final = ("kind", "mean", "shape", "value")
@@ -115,6 +115,9 @@ def costs(machines: Machines, measured: Mapping[str, float]) -> dict[str, float]
     return machines.prices.costs(machines.hourly, measured[SENT], speed, measured["time_to_target"])
 
 
+One = TypeVar("One", bound="Outcome")
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """A candidate and what came of its runs, replications 0, 1, ...
@@ -180,6 +183,10 @@ class Outcome:
             )
         return self._values[metric]
 
+    def each(self, metric: str) -> tuple[float, ...]:
+        """A metric in every replication; nan where there is none."""
+        return self.values(metric) or (math.nan,) * self.replications
+
     def estimate(self, metric: str) -> Estimate:
         """The mean of a metric with its interval; nan where there is none."""
         if metric not in self._estimates:
@@ -209,6 +216,28 @@ class Outcome:
     @cached_property
     def _estimates(self) -> dict[str, Estimate]:
         return {}
+
+
+def front_of(
+    some: Sequence[One], cost: Callable[[One], float], metric: str, equal_within: float
+) -> tuple[list[One], list[One]]:
+    """The front of cost and a metric: who surely has more of it than all that cost less.
+
+    And who has more by its mean alone.
+    """
+
+    def more(index: int, than: int) -> bool:
+        one, other = some[index], some[than]
+        return surely_more(
+            (one.values(metric), one.exact(metric)),
+            (other.values(metric), other.exact(metric)),
+            comparisons=len(some) - 1,
+            equal_within=equal_within,
+        )
+
+    pairs = [(cost(one), one.mean(metric)) for one in some]
+    sure, by_means = front(pairs, more), front(pairs)
+    return [some[index] for index in sure], [some[index] for index in by_means]
 
 
 class Places:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.fault import known
 from varsim.scenario.space import Number, Sweep
@@ -23,12 +23,8 @@ from varsim.study.case import Case
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.metrics import COSTS, OF_PROGRAMS, TABLE, metrics
 from varsim.study.runs import STEERING, TARGET, Runs, precise, speed_of, steering, until_precise
-from varsim.study.shown import Shown
+from varsim.study.shown import OfRuns
 from varsim.study.verdict import NOTHING, Estimate, Ranking, interval, lead_of, paired, ranked
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 Cell: TypeAlias = Number
 # The metrics that are columns; and of jobs that fail at random, too.
@@ -148,7 +144,7 @@ class Row(Outcome):
 
 
 @dataclass(frozen=True, repr=False)
-class Table(Shown):
+class Table(OfRuns):
     """What came of a sweep; rows point by point, each by strategy."""
 
     product: ClassVar = "sweep"
@@ -290,29 +286,21 @@ class Table(Shown):
         ]
         return hashlib.sha256(json.dumps([swept, simulated]).encode()).hexdigest()
 
-    def frame(self) -> "DataFrame":
-        """The table as a DataFrame."""
-        from pandas import DataFrame
-
-        return DataFrame(list(self.cells()), columns=self.columns)
-
-    @cached_property
-    def runs(self) -> "DataFrame":
-        """One row per strategy, point and replication: what is swept, then a column per metric."""
-        from pandas import DataFrame
-
+    @property
+    def run_columns(self) -> list[str]:
+        """The columns of `runs`."""
         swept = [quantity.column for quantity in self.sweep.quantities]
-        return DataFrame(
-            [
-                dict(zip(swept, _numbers(row), strict=True))
-                | {"strategy": row.strategy, "replication": number}
-                | {metric: row.values(metric)[number] for metric in self.shown if row.has(metric)}
-                for row in self.rows
-                if not row.failure
-                for number in range(row.replications)
-            ],
-            columns=[*swept, "strategy", "replication", *self.shown],
-        )
+        return [*swept, "strategy", "replication", *self.shown]
+
+    @property
+    def run_rows(self) -> list[list[object]]:
+        """The rows of `runs`; nan where a row has no such metric."""
+        return [
+            [*_numbers(row), row.strategy, number, *values]
+            for row in self.rows
+            if not row.failure
+            for number, values in enumerate(zip(*map(row.each, self.shown), strict=True))
+        ]
 
     def ranking(self, metric: str, *, highest: bool = False) -> Ranking[tuple[str, str]] | None:
         """All rows by one metric, each by its strategy and place; None where none has it."""

@@ -9,24 +9,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from varsim.scenario.fault import known
 from varsim.scenario.plan import Question
 from varsim.scenario.space import Quantity
 from varsim.scenario.training import Scenario
-from varsim.study.candidate import Candidate, Places
+from varsim.study.candidate import Candidate, Places, front_of
 from varsim.study.judged import RATES, Judged
 from varsim.study.metrics import ACTIVITIES, COSTS, throughput
-from varsim.study.shown import Shown
+from varsim.study.shown import OfRuns
 from varsim.study.simulation import Run, run_one
-from varsim.study.verdict import Ranking, Rival, beside, front, ranked, surely_more
+from varsim.study.verdict import Ranking, Rival, beside, ranked
 from varsim.study.why.levers import alone
 from varsim.study.why.resources import Use, uses
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 MOST_ROWS: Final = 12
 _LONGEST_NAME: Final = 64
@@ -34,7 +30,7 @@ _WRITE: Final = ("checkpoint", "write")  # the longer, the less is bought
 
 
 @dataclass(repr=False, eq=False)
-class Plan(Shown):
+class Plan(OfRuns):
     """What came of a plan.
 
     `candidates`: all that fit into memory, and were looked at or need not be; `too_large`: those
@@ -121,24 +117,21 @@ class Plan(Shown):
         shares = [(name, self.best.mean(f"share_{name}")) for name in ACTIVITIES]
         return sorted(((n, s) for n, s in shares if s > 0), key=lambda pair: -pair[1])
 
-    @cached_property
-    def runs(self) -> "DataFrame":
-        """One row per candidate that was run and replication: what is minimized, the throughput."""
-        from pandas import DataFrame
+    @property
+    def run_columns(self) -> list[str]:
+        """The columns of `runs`: what is minimized, and the throughput."""
+        swept = [quantity.column for quantity in self.question.quantities]
+        head = ["configuration", "strategy", *swept, "replication"]
+        return [*head, self.question.objective, throughput(self.question.base)]
 
-        asked = self.question
-        swept = [quantity.column for quantity in asked.quantities]
-        return DataFrame(
-            [
-                (number, one.strategy, *(v.number for v in one.candidate.point.values), *each)
-                for number, one in sorted(self.outcomes.items())
-                for each in zip(range(one.replications), one.minimized, one.speeds, strict=False)
-            ],
-            columns=[
-                *("configuration", "strategy", *swept, "replication"),
-                *(asked.objective, throughput(asked.base)),
-            ],
-        )
+    @property
+    def run_rows(self) -> list[list[object]]:
+        """The rows of `runs`."""
+        return [
+            [number, one.strategy, *(v.number for v in one.candidate.point.values), *each]
+            for number, one in sorted(self.outcomes.items())
+            for each in zip(range(one.replications), one.minimized, one.speeds, strict=False)
+        ]
 
     def ranking(self, metric: str = "") -> Ranking[int] | None:
         """Who meets all targets, by number; None where none does.
@@ -278,15 +271,5 @@ def trade(plan: Plan) -> Trade:
         and all(miss.target == "throughput" for miss in one.missed)
     ]
 
-    def faster(index: int, than: int) -> bool:
-        one, other = fine[index], fine[than]
-        return surely_more(
-            (one.speeds, one.exact()),
-            (other.speeds, other.exact()),
-            comparisons=len(fine) - 1,
-            equal_within=plan.question.base.report.equal_within,
-        )
-
-    pairs = [(one.hourly, one.speed.mean) for one in fine]
-    sure, by_means = front(pairs, faster), front(pairs)
-    return Trade(every, [fine[index] for index in sure], [fine[index] for index in by_means])
+    metric, within = throughput(plan.question.base), plan.question.base.report.equal_within
+    return Trade(every, *front_of(fine, lambda one: one.hourly, metric, within))

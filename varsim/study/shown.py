@@ -73,3 +73,24 @@ class Shown:
     def _repr_html_(self) -> str:
         text: str = self.report.html()
         return text
+
+
+class OfRuns(Shown):
+    """What came of many runs: `runs` has a row for each of them."""
+
+    @property
+    def run_columns(self) -> list[str]:
+        """The columns of `runs`."""
+        raise NotImplementedError
+
+    @property
+    def run_rows(self) -> list[list[object]]:
+        """The rows of `runs`."""
+        raise NotImplementedError
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per alternative and replication: which it is, then a column per metric."""
+        from pandas import DataFrame
+
+        return DataFrame(self.run_rows, columns=self.run_columns)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from varsim.cluster.description.cluster import Stop
 from varsim.learning.optimizer import Optimizer
@@ -30,11 +30,8 @@ from varsim.study.candidate import Candidate, Outcome
 from varsim.study.case import Case, case_of
 from varsim.study.cheapest import FRESH
 from varsim.study.runs import Runs
-from varsim.study.shown import Shown
+from varsim.study.shown import OfRuns
 from varsim.study.verdict import WORSE, Estimate, Ranking, interval, lead_of, ranked, verdict
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _BETTER: Final = "better"
 # Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
@@ -159,7 +156,7 @@ class Tuned(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Rates(Shown):
+class Rates(OfRuns):
     """The best rate of each strategy of a scenario, and all that were tried."""
 
     product: ClassVar = "tune"
@@ -183,21 +180,23 @@ class Rates(Shown):
             equal_within=self.scenario.report.equal_within,
         )
 
-    @cached_property
-    def runs(self) -> "DataFrame":
-        """One row per strategy, rate, set of seeds and replication: the goal's metric, the loss."""
-        from pandas import DataFrame
+    @property
+    def run_columns(self) -> list[str]:
+        """The columns of `runs`."""
+        metrics = dict.fromkeys((self.goal.metric, "final_loss"))
+        return ["strategy", "learning_rate", "seeds", "seed", "replication", *metrics]
 
-        return DataFrame(
-            {
-                **{"strategy": trial.strategy, "learning_rate": trial.rate, "seeds": seeds},
-                **{"seed": trial.seed, "replication": number, self.goal.metric: value},
-                "final_loss": trial.losses[number],
-            }
+    @property
+    def run_rows(self) -> list[list[object]]:
+        """The rows of `runs`."""
+        lost = [] if self.goal.loss is None else ["final_loss"]
+        return [
+            [trial.strategy, trial.rate, seeds, trial.seed, number, value]
+            + [trial.values(metric)[number] for metric in lost]
             for one in self.tuned
             for trial, seeds, _ in one.tried
             for number, value in enumerate(trial.reaches)
-        )
+        ]
 
     def fresh(self, label: str) -> Trial:
         """The best of a strategy that was ranked, with fresh seeds."""

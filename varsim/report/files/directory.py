@@ -74,8 +74,11 @@ KINDS: Final[dict[Kind, Leaves]] = {
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),
     "plan": Leaves.of(
-        *("a plan", "plan.json", "report.html", "plan.yaml plan.md cells.csv runs.jsonl"),
+        *("a plan", "plan.json", "report.html", "plan.yaml plan.md configurations.csv runs.jsonl"),
         "pareto",
+    ),
+    "tune": Leaves.of(
+        *("the best learning rates", "rates.json", "report.html", "rates.csv tuned.yaml", "")
     ),
     "why": Leaves.of("the explanation of a scenario", "why.json", "why.html", "why.md", "why"),
     "validation": Leaves.of(
@@ -101,7 +104,7 @@ class NotARunError(FileExistsError):
     """A place that does not hold what is needed there: not to be replaced, not to be read."""
 
 
-class Asked(NamedTuple):
+class Origin(NamedTuple):
     """What results are of: the name of a scenario, and the hash of all that was asked."""
 
     name: str
@@ -177,7 +180,7 @@ def facts_in(directory: Path, kind: Kind) -> dict[str, Any] | None:
     return facts if ours and (kind in RUN or facts.get("kind") == kind) else None
 
 
-def replaced(directory: Path, kinds: Sequence[Kind], asked: Asked) -> str:
+def replaced(directory: Path, kinds: Sequence[Kind], asked: Origin) -> str:
     """What to say of results of another scenario that are replaced; empty where there are none."""
     for kind in kinds:
         facts = facts_in(directory, kind)

@@ -20,7 +20,8 @@ SWEPT: Final = "sweep.yaml"
 # What is written of a report beside its page and figures, and as what.
 FORMS: Final[dict[Kind, dict[str, Format]]] = {
     "sweep": {"results.csv": "csv", "results.json": "json"},
-    "plan": {"cells.csv": "csv", "plan.json": "json", "plan.md": "md"},
+    "plan": {"configurations.csv": "csv", "plan.json": "json", "plan.md": "md"},
+    "tune": {"rates.csv": "csv", "rates.json": "json"},
     "why": {"why.md": "md", "why.json": "json"},
     "stragglers": {"stragglers.json": "json"},
 }

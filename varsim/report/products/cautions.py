@@ -221,7 +221,7 @@ def too_large(some: "Sequence[Candidate]") -> Iterator[Note]:
         (misfit, *_) = some[0].scenario.misfits(some[0].strategy)
         sizes = {"needs": Number(misfit.needs, unit="B"), "has": Number(misfit.has, unit="B")}
         who = tuple(f"{count:,} of {name}" for name, count in counts.items())
-        yield Note("memory-cells", {"who": who, **sizes, "where": misfit.where})
+        yield Note("memory-left-out", {"who": who, **sizes, "where": misfit.where})
 
 
 def memory_counted(scenario: Scenario) -> Iterator[Note]:

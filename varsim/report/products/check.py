@@ -298,9 +298,10 @@ def _plan(question: "Question") -> Told:
         "high": question.most_replications,
         "gradients": format_count(number),
     }
-    valid = Note("valid-plan", {**of, "cells": len(study.candidates), "different": len(cases)})
+    counts = {"configurations": len(study.candidates), "different": len(cases)}
+    valid = Note("valid-plan", {**of, **counts})
     if not question.enumerated:
-        tried = {"cells": question.trials, "of": question.combinations}
+        tried = {"configurations": question.trials, "of": question.combinations}
         valid = Note("valid-search", {**of, **tried})
     targets = [target(*one, question.loss) for one in question.targets.bounds.items()]
     asked: dict[str, Value] = {"objective": OBJECTIVES[question.objective].about}

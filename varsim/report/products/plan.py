@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.description.recovery import in_run
-from varsim.report.products import cautions
+from varsim.report.products import candidates, cautions
 from varsim.report.products.cautions import rate
 from varsim.report.products.figures import scatter
 from varsim.report.products.plan_cells import (
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from varsim.study.plan import Plan
 
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis of prices is logarithmic
-MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all
+MOST_ROWS: Final = 2000  # of the table on the page; configurations.csv has all
 FILES: Final = {
     SCENARIO: "the answer as a scenario",
     "plan.md": "what was printed",
     "plan.json": "the same and more, as data",
-    "cells.csv": "every configuration run: settings, objective, cost, examples/s, and by how "
-    "much each target is met with 95 % confidence",
+    "configurations.csv": "every configuration run: settings, objective, cost, examples/s, and "
+    "what is reached of each target with 95 % confidence",
     "runs.jsonl": "every run, kept as it ended, a line each",
 }
 
@@ -103,7 +103,7 @@ def _none(plan: "Plan", of: dict[str, Value]) -> Iterator[Note]:
     near = plan.closest()
     if near is None:
         short = any(one.verdict == "short" for one in plan.outcomes.values())
-        yield Note("cells-too-short") if short else Note("no-numbers")
+        yield Note("runs-too-short") if short else Note("no-numbers")
     elif not near.speed.mean:
         yield Note("no-work-kept")
     elif not near.missed:
@@ -179,7 +179,7 @@ def _front(plan: "Plan") -> Iterator[Table]:
 
 def _every(plan: "Plan") -> Table:
     """Every cell that was run, cheapest first."""
-    cells = trade(plan).every[:MOST_CELLS]
+    cells = trade(plan).every[:MOST_ROWS]
     return table(plan, cells, [verdict_of(plan, one) for one in cells], "all configurations")
 
 
@@ -193,7 +193,7 @@ def _trade(plan: "Plan", every: Table) -> Chart | None:
     fast = plan.question.targets.goodput is None
     least = plan.question.objective
     hourly = least == "cost_per_hour"
-    rows = list(enumerate(cells[:MOST_CELLS]))
+    rows = list(enumerate(cells[:MOST_ROWS]))
     targets = plan.question.targets
     costs = [one.objective.mean for one in cells if one.objective.mean > 0]
     wide = bool(costs) and max(costs) >= _WIDE * min(costs)
@@ -231,7 +231,7 @@ def _notes(plan: "Plan") -> Iterator[Note]:
         yield from _other_speeds(plan, plan.guess)
     close = sum(one.said == CLOSE for one in plan.compared.values())
     if close:
-        yield Note("close-cells", {"count": close})
+        yield Note("close-to-answer", {"count": close})
     for free in unpriced(plan):
         yield Note("unpriced", {"what": free.name, "has": free.has, "remedy": free.remedy})
     yield from _rates(plan)
@@ -248,52 +248,28 @@ def _notes(plan: "Plan") -> Iterator[Note]:
 
 
 def _uncertain(plan: "Plan") -> Iterator[Note]:
-    """Cells whose runs are short, fail, or leave open whether a target is met."""
+    """Configurations whose runs are short, fail, or leave open whether a target is met."""
     every = list(plan.outcomes.values())
+    swept = any(quantity.place[0] == "stop" for quantity in plan.question.quantities)
+
+    def who(one: Judged) -> str:
+        return plan.places.full(one.candidate)
+
     fine = [one for one in every if not one.failure]
-    short = [one for one in fine if one.done.gradients < one.done.needed]
-    if short:
-        fewest = min(short, key=lambda one: one.done.gradients)
-        varied = any(quantity.place[0] == "stop" for quantity in plan.question.quantities)
-        base, more = plan.question.base, ""
-        if not varied:
-            lasts = math.inf if base.stop.time is None else base.stop.time
-            timed = {one.done.time >= lasts for one in short}
-            rules = {rule for one in timed for rule in (["time"] if one else _COUNTED)}
-            more = cautions.longer(base, rules, [one.done for one in short])
-        of: dict[str, Value] = {"count": len(short), "of": len(fine), "more": more}
-        dropped = sum(one.verdict == "short" for one in short)
-        of |= {"fewest": Number(fewest.done.gradients), "dropped": dropped}
-        yield Note("short-cells", of | {"where": plan.places.full(fewest.candidate)})
+    code = "short-configurations"
+    yield from candidates.short(fine, plan.question.base, who, code, swept=swept)
     undecided = [one.replications for one in every if one.verdict == "open"]
     if undecided:
-        yield Note("undecided-cells", {"count": len(undecided), "most": max(undecided)})
-    if failed := [one for one in every if one.failure]:
-        first = failed[0]
-        why = first.failure.splitlines()[0]
-        where = plan.places.full(first.candidate)
-        yield Note("failed-cells", {"count": len(failed), "where": where, "why": why})
-
-
-_COUNTED: Final = ("global_steps", "examples")
+        yield Note("undecided", {"count": len(undecided), "most": max(undecided)})
+    yield from candidates.failed(every, who, "failed-configurations")
 
 
 def _tails(plan: "Plan") -> Iterator[Note]:
     """That steps have no finite variance somewhere; that runs hold few spells, the fewest."""
     fine = [one for one in plan.outcomes.values() if not one.failure]
-    heavy = [note for one in fine for note in cautions.heavy_tail(one.candidate.scenario)]
-    short = [
-        note
-        for one in fine
-        for note in cautions.few_spells(one.candidate.scenario, {one.strategy: one.done.gradients})
-    ]
-    for found, key in ((heavy, "index"), (short, "count")):
-        yield from sorted(found, key=lambda note: _mean(note.values[key]))[:1]
-
-
-def _mean(value: Value) -> float:
-    assert isinstance(value, Number)
-    return value.mean
+    heavy = (note for one in fine for note in cautions.heavy_tail(one.candidate.scenario))
+    yield from candidates.worst(heavy, "index")
+    yield from candidates.few_spells(fine)
 
 
 def _other_speeds(plan: "Plan", guess: "Mapping[float, Judged]") -> Iterator[Note]:
@@ -367,8 +343,8 @@ def _effort(plan: "Plan") -> Note:
     count = len(plan.outcomes)
     of: dict[str, Value] = {"count": count, "runs": plan.made}
     if not question.enumerated:
-        return Note("cells-chosen", of | {"of": question.combinations})
+        return Note("configurations-chosen", of | {"of": question.combinations})
     left: dict[str, Value] = {}
     if count < plan.distinct:
         left = {"left": plan.distinct - count, "objective": question.objective}
-    return Note("cells-run", of | {"of": plan.distinct} | left)
+    return Note("configurations-run", of | {"of": plan.distinct} | left)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.files.save import head
 from varsim.report.formats import answer
-from varsim.report.notes import plain
+from varsim.report.products import candidates
 from varsim.report.told import (
     Cell,
     Column,
@@ -22,13 +23,13 @@ from varsim.report.wording import given, names, shown, unheld
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
-from varsim.scenario.writing import MADE_BY, provenance_of_many
+from varsim.scenario.writing import provenance_of_many
 from varsim.study.candidate import Places
 from varsim.study.judged import Judged, Verdict, margin
 from varsim.study.lives import INTERVAL
 from varsim.study.metrics import COSTS, throughput
 from varsim.study.plan import trade, unpriced
-from varsim.study.verdict import CONFIDENCE, Estimate, Judgement
+from varsim.study.verdict import Estimate, Judgement
 
 if TYPE_CHECKING:
     from varsim.study.cheapest import Cheapest
@@ -96,9 +97,10 @@ def verdict(plan: "Plan", one: Judged) -> str:
 def table(plan: "Plan", rows: Sequence[Judged], verdicts: Sequence[str], corner: str) -> Table:
     """A row for each of some cells."""
     found = [*_numbers(plan, rows), Column("verdict", "verdict", tuple(verdicts))]
-    found += [*_places(plan, rows), *_besides(plan, rows)]
+    places = [plan.places.values(one.candidate) for one in rows]
     best = int(plan.best is not None and plan.best in rows[:1])
-    return Table(tuple(map(name_of, rows)), tuple(found), corner=corner, best=best)
+    told = candidates.table(map(name_of, rows), places, found, corner, best=best, first=False)
+    return replace(told, columns=(*told.columns, *_besides(plan, rows)))
 
 
 def _numbers(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
@@ -128,13 +130,6 @@ def _reached(one: Judged, target: str) -> Cell:
     return "-"
 
 
-def _places(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
-    """Where the cells lie, a column for each quantity that makes a difference."""
-    places = [plan.places.values(one.candidate) for one in rows]
-    for name in dict.fromkeys(name for place in places for name in place):
-        yield Column(name, name, tuple(place.get(name, "") for place in places))
-
-
 def _besides(plan: "Plan", rows: Sequence[Judged]) -> Iterator[Column]:
     """Throughput and price, where they are neither minimized nor targets, and more."""
     question = plan.question
@@ -156,47 +151,67 @@ SCENARIO: Final = "plan.yaml"
 
 
 def data(plan: "Plan") -> Data:
-    """The rows of `cells.csv`."""
-    return Data(_columns(plan), list(_rows(plan)))
+    """The rows of `configurations.csv`: all that were run, in the order of the space."""
+    question = plan.question
+    machines = "cost_per_hour" if question.base.prices is not None else "machines"
+    objective = question.objective if question.objective != machines else "minimized"
+    swept = [quantity.column for quantity in question.quantities]
+    bounds = [f"{name}_confidence_bound" for name in question.targets.bounds]
+    columns = ["configuration", "strategy", *swept, "replications", "verdict"]
+    columns += [objective, f"{objective}_half_width", machines]
+    estimated = [throughput(question.base), *([INTERVAL] if _chosen(plan) else [])]
+    columns += [name for metric in estimated for name in (metric, f"{metric}_half_width")]
+    rows = []
+    for number, one in sorted(plan.outcomes.items()):
+        reached = {judgement.target: judgement.surely for judgement in one.judgements}
+        numbers = (part for name in estimated for part in _mean_and_half(one.estimate(name)))
+        rows.append(
+            [
+                *(number, one.strategy, *(value.number for value in one.candidate.point.values)),
+                *(one.replications, verdict(plan, one), *_mean_and_half(one.objective)),
+                *(one.hourly, *numbers),
+                *(reached.get(name, math.nan) for name in question.targets.bounds),
+                one.failure.partition("\n")[0],
+            ]
+        )
+    return Data([*columns, *bounds, "failure"], rows)
+
+
+def _mean_and_half(found: Estimate) -> tuple[float, float]:
+    return found.mean, found.half_width
 
 
 def document(plan: "Plan") -> dict[str, Any]:
     """All of it as plain data."""
     question = plan.question
     cell, traded = partial(_cell, plan), trade(plan)
-    return {
-        "made_by": MADE_BY,
-        "kind": "plan",
-        "name": question.name,
-        "provenance": provenance_of(plan),
-        "headline": [plain(note) for note in plan.report.headline],
-        "notes": [plain(note) for note in plan.report.notes],
-        "result_sha256": plan.sha256,
-        "asked_sha256": question.sha256,
-        "confidence": CONFIDENCE,
-        "minimize": question.objective,
-        "currency": question.currency or None,
-        "targets": question.targets.bounds,
-        "loss": question.loss,
-        "space": {
+    return candidates.facts(
+        *("plan", question.name, provenance_of(plan), plan.sha256),
+        *(plan.report.headline, plan.report.notes),
+        asked_sha256=question.sha256,
+        minimize=question.objective,
+        currency=question.currency or None,
+        targets=question.targets.bounds,
+        loss=question.loss,
+        space={
             quantity.path: list(texts)
             for quantity, texts in zip(question.quantities, question.texts, strict=True)
         },
-        "strategies": list(question.strategies),
-        "tolerance": question.tolerance,
-        "most_replications": question.most_replications,
-        "answer": cell(plan.best),
-        "fresh_seeds": cell(plan.check),
-        "runner_up": cell(plan.runner_up if plan.best else None),
-        "best_of_each_strategy": {
+        strategies=list(question.strategies),
+        tolerance=question.tolerance,
+        most_replications=question.most_replications,
+        answer=cell(plan.best),
+        fresh_seeds=cell(plan.check),
+        runner_up=cell(plan.runner_up if plan.best else None),
+        best_of_each_strategy={
             label: cell(next(iter(plan.feasible(label)), None)) for label in question.strategies
         },
-        "guess": _guess(plan),
-        "unpriced": [one._asdict() for one in unpriced(plan)],
-        "binding": _binding(plan),
-        "pareto": list(map(cell, traded.front)),
-        "pareto_by_means_alone": list(map(cell, traded.unsure)),
-        "cells": {
+        guess=_guess(plan),
+        unpriced=[one._asdict() for one in unpriced(plan)],
+        binding=_binding(plan),
+        pareto=list(map(cell, traded.front)),
+        pareto_by_means_alone=list(map(cell, traded.unsure)),
+        configurations={
             "combinations": question.combinations,
             "left_by_where": len(plan.candidates),
             "distinct": plan.distinct,
@@ -204,7 +219,9 @@ def document(plan: "Plan") -> dict[str, Any]:
             "runs": plan.made,
             "rejected_with_fresh_seeds": [one.candidate.number for one, _ in plan.rejected],
         },
-    }
+        run_columns=plan.run_columns,
+        run_rows=[list(map(plain_number, row)) for row in plan.run_rows],
+    )
 
 
 def _cell(plan: "Plan", one: Judged | None) -> dict[str, Any] | None:
@@ -215,7 +232,7 @@ def _cell(plan: "Plan", one: Judged | None) -> dict[str, Any] | None:
     known = not math.isnan(one.every.mean)
     chosen = {INTERVAL: plain_estimate(one.every)} if known else {}
     return {
-        "cell": one.candidate.number,
+        "configuration": one.candidate.number,
         "strategy": one.strategy,
         "at": plan.places.values(one.candidate),
         "seed": one.candidate.point.scenario.seed,
@@ -231,7 +248,7 @@ def _cell(plan: "Plan", one: Judged | None) -> dict[str, Any] | None:
                 "target": judgement.target,
                 "bound": judgement.bound,
                 "mean": plain_number(judgement.mean),
-                "surely": plain_number(judgement.surely),
+                "confidence_bound": plain_number(judgement.surely),
                 "met": judgement.met,
             }
             for judgement in one.judgements
@@ -261,52 +278,6 @@ def provenance_of(plan: "Plan") -> dict[str, str | int]:
     """Of what was asked, and of all cells that were run."""
     run = (one.candidate.point.scenario for one in plan.outcomes.values())
     return provenance_of_many([plan.question.base, *run])
-
-
-def _columns(plan: "Plan") -> list[str]:
-    """The names of the columns of the cells, with units."""
-    question = plan.question
-    machines = "cost_per_hour" if question.base.prices is not None else "machines"
-    objective = question.objective if question.objective != machines else "minimized"
-    speed = throughput(question.base)
-    chosen = [INTERVAL, f"{INTERVAL}_half_width"] if _chosen(plan) else []
-    return [
-        "cell",
-        "strategy",
-        *(quantity.column for quantity in question.quantities),
-        "replications",
-        "verdict",
-        objective,
-        f"{objective}_half_width",
-        machines,
-        speed,
-        f"{speed}_half_width",
-        *chosen,
-        *(f"{name}_surely" for name in question.targets.bounds),
-        "failure",
-    ]
-
-
-def _rows(plan: "Plan") -> Iterator[list[object]]:
-    """Every cell that was run, in the order of the space."""
-    chosen = _chosen(plan)
-    for _, one in sorted(plan.outcomes.items()):
-        surely = {judgement.target: judgement.surely for judgement in one.judgements}
-        yield [
-            one.candidate.number,
-            one.strategy,
-            *(value.number for value in one.candidate.point.values),
-            one.replications,
-            verdict(plan, one),
-            one.objective.mean,
-            one.objective.half_width,
-            one.hourly,
-            one.speed.mean,
-            one.speed.half_width,
-            *((one.every.mean, one.every.half_width) if chosen else ()),
-            *(surely.get(name, math.nan) for name in plan.question.targets.bounds),
-            one.failure.splitlines()[0] if one.failure else "",
-        ]
 
 
 def _chosen(plan: "Plan") -> bool:

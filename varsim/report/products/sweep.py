@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final
 
-from varsim.report.products import cautions
+from varsim.report.products import candidates, cautions
+from varsim.report.products.candidates import there_is
 from varsim.report.products.cautions import one_rate, rate
 from varsim.report.products.figures import along, scatter, titled
 from varsim.report.products.sweep_points import (
@@ -24,7 +24,6 @@ from varsim.report.products.sweep_points import (
     ranking,
     spans,
     speed,
-    there_is,
     unit_of,
 )
 from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Value
@@ -32,14 +31,14 @@ from varsim.report.told import Table as Told
 from varsim.report.wording import headline, untold
 from varsim.report.wording import target as target_said
 from varsim.scenario.training import Scenario
-from varsim.scenario.writing import MADE_BY, provenance_of_many
+from varsim.scenario.writing import provenance_of_many
 from varsim.study.candidate import Places, short_names
 from varsim.study.crossings import Lines
 from varsim.study.grid import Grid, Row, Table, descriptions
 from varsim.study.lives import KEPT
 from varsim.study.metrics import STEPS
 from varsim.study.runs import STEERING, TARGET, speed_of
-from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, Ranking
+from varsim.study.verdict import CLOSE, EQUAL, SAME, Ranking
 
 _LONGEST: Final = 40  # values of an axis that are a row each
 _EFFICIENCY: Final = (
@@ -124,10 +123,7 @@ class _Telling:
 
     def _fastest(self, bests: Sequence[Row]) -> Note:
         """Which strategy is fastest, each at its best point; of one strategy, where it is."""
-        rows, of = (
-            list(bests),
-            len({(row.strategy, row.candidate.case.key) for row in self.table.rows}),
-        )
+        rows, of = list(bests), len(_distinct(self.table.rows))
         if len(self.table.strategies) == 1:
             rows, of = self._own(rows[0].strategy), 0
         metric = speed(rows[0])
@@ -146,7 +142,7 @@ class _Telling:
         more: dict[str, Value] = {"more": _more(self.table)} if note.code == "too-few" else {}
         if "tied" in note.values and len(self.table.strategies) == 1:
             tied, first = [rows[index] for index in found.tied], rows[found.best]
-            span = self._span(tied) or in_words(self.table, spans(self.table, tied, first, metric))
+            span = in_words(self.table, spans(self.table, tied, first, metric))
             more |= {"tied": (span,)} if span else {}
         return note._replace(values={**note.values, **more})
 
@@ -190,7 +186,7 @@ class _Telling:
     def _reach(self, row: Row, metric: str) -> str:
         """Its place, with what is not told from it."""
         tied = self._as_good(row, metric) if len(self.table.strategies) > 1 else []
-        span = self._span(tied) or in_words(self.table, spans(self.table, tied, row, metric))
+        span = in_words(self.table, spans(self.table, tied, row, metric))
         return f"{self.named[row.strategy]} at {span}" if span else self._place(row, metric)
 
     def _as_good(self, row: Row, metric: str) -> list[Row]:
@@ -198,19 +194,6 @@ class _Telling:
         own = self._own(row.strategy)
         found = self._decided(own, metric)
         return [own[index] for index in found.tied] if found is not None else []
-
-    def _span(self, rows: Sequence[Row]) -> str:
-        """From where to where points lie, if they are numbers in a row on the axis."""
-        at = sorted(row.candidate.at for row in rows)
-        if not self.one_axis or len(at) < 2 or at != list(range(at[0], at[-1] + 1)):
-            return ""
-        points = self.table.sweep.points
-        for values in zip(*([one.number for one in points[i].values] for i in at), strict=True):
-            numbers = [one for one in values if isinstance(one, int | float)]
-            if numbers != list(values) or sorted(numbers) not in (numbers, numbers[::-1]):
-                return ""
-        first, last = self._value(at[0]), self._value(at[-1])
-        return ", ".join(f"{name} = {text} to {last[name]}" for name, text in first.items())
 
     def _own(self, strategy: str) -> list[Row]:
         """The rows of a strategy that differ in what matters to its throughput, and count."""
@@ -251,10 +234,10 @@ class _Telling:
             return
         tied = tuple(self._place(rows[index], metric) for index in found.tied)
         few = untold(found, count := self._replications([rows[i] for i in found.tied], metric))
+        of["last"] = first._replace(mean=max(rows[index].mean(metric) for index in found.tied))
         if few:
-            last = max(rows[index].mean(metric) for index in found.tied)
-            of |= {"last": first._replace(mean=last), "count": count}
-        yield Note(f"{code}-{'untold' if few else 'tie'}", {"tied": tied, **of})
+            of["count"] = count
+        yield Note(f"{code}-{'too-few' if few else 'tie'}", {"tied": tied, **of})
 
     def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
         """That rows share one learning rate for updates of very different sizes, not swept."""
@@ -282,10 +265,9 @@ class _Telling:
         metric = speed(first)
         as_good = [spans(self.table, self._as_good(row, metric), row, metric) for row in rows]
         places = [place(self.table, *each) for each in zip(rows, as_good, strict=True)]
-        found = points(self.table, rows, places)
         by_speed = ranking(self.table, self.answers, metric) if self.answers else None
         tied = len(by_speed.tied) if by_speed is not None else 0
-        return replace(found, corner="best point of", best=tied)
+        return points(self.table, rows, places, "best point of", tied)
 
     def _along(self) -> Told:
         """The values of the axis as rows; best of each column marked, and what ties with it."""
@@ -497,48 +479,37 @@ def _provenance(table: Table) -> dict[str, str | int]:
 
 def document(table: Table) -> dict[str, Any]:
     """The table with all that is needed to read it, as plain data."""
-    from varsim.report.notes import plain
-
     found = _Telling(table)
-    return {
-        "made_by": MADE_BY,
-        "kind": "sweep",
-        "name": table.sweep.name,
-        "provenance": _provenance(table),
-        "result_sha256": table.sha256,
-        "asked_sha256": table.sweep.sha256,
-        "confidence": CONFIDENCE,
-        "precision": table.sweep.precision,
-        "most_replications": table.sweep.most_replications,
-        "headline": [plain(note) for note in found.headline()],
-        "notes": [plain(note) for note in found.notes()],
-        "columns": descriptions(table),
-        "rows": [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()],
-    }
+    return candidates.facts(
+        *("sweep", table.sweep.name, _provenance(table), table.sha256),
+        *(found.headline(), found.notes()),
+        asked_sha256=table.sweep.sha256,
+        precision=table.sweep.precision,
+        most_replications=table.sweep.most_replications,
+        columns=descriptions(table),
+        rows=candidates.records(table.columns, table.cells()),
+    )
 
 
 def notes(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
     """The notes of its rows; `named`: its strategies."""
+
+    def who(row: Row) -> str:
+        return f"{named[row.strategy]} at {table.told(row)}"
+
     rows = [row for row in table.rows if not row.failure]
-    yield from _failed(table, named)
+    swept = any(quantity.place[0] == "stop" for quantity in table.sweep.quantities)
+    base, alone = table.sweep.points[0].scenario, _distinct(rows)
+    yield from candidates.failed(table.rows, who, "failed-rows")
     yield from _misfits(table, named)
     yield from _unjudged(table)
-    yield from _ends_early(table, rows, named)
-    yield from _short(table, rows, named)
+    yield from _ends_early(table, rows, who)
+    yield from candidates.short(alone, base, who, "short-rows", swept=swept)
     yield from _precision(table, rows)
     yield from _scale(table, rows, named)
     yield from _idle(table, rows)
-    yield from _spells(table, rows)
+    yield from candidates.few_spells(alone)
     yield from cautions.unpriced([point.scenario for point in table.sweep.points])
-
-
-def _failed(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
-    if failed := table.failed:
-        first = failed[0]
-        who = f"{named[first.strategy]} at {table.told(first)}"
-        why = first.failure.splitlines()[0]
-        counts = {"count": len(failed), "of": len(table.rows)}
-        yield Note("failed-rows", {"who": who, "why": why, **counts})
 
 
 def _misfits(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
@@ -556,7 +527,7 @@ def _unjudged(table: Table) -> Iterator[Note]:
         yield Note("unjudged", {"targets": tuple(asked)})
 
 
-def _ends_early(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Iterator[Note]:
+def _ends_early(table: Table, rows: Sequence[Row], who: Callable[[Row], str]) -> Iterator[Note]:
     """That no step ends within the horizon of some jobs, though nothing interrupts them."""
     idle = [
         row
@@ -564,33 +535,7 @@ def _ends_early(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> 
         if row.mean(KEPT) == 0 == row.mean("interruptions") and row.mean("goodput") > 0
     ]
     if idle:
-        who = f"{named[idle[0].strategy]} at {table.told(idle[0])}"
-        yield Note("no-step", {"who": who, "count": len(idle), "of": len(table.rows)})
-
-
-def _short(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Iterator[Note]:
-    """That some runs are short, and what makes them longer unless that is swept."""
-    short = [row for row in _distinct(rows) if row.done.gradients < row.done.needed]
-    if not short:
-        return
-    fewest = min(short, key=lambda row: row.done.gradients)
-    more = ""
-    if not any(quantity.place[0] == "stop" for quantity in table.sweep.quantities):
-        first = table.sweep.points[0].scenario
-        assert isinstance(first, Scenario), "no program is too short"
-        lasts = math.inf if first.stop.time is None else first.stop.time
-        timed = any(row.done.time >= lasts for row in short)
-        rules = {"time"} if timed else {"global_steps", "examples"}
-        more = cautions.longer(first, rules, [row.done for row in short])
-    out = sum(row.done.too_short for row in short)
-    of: dict[str, Value] = {
-        "who": f"{named[fewest.strategy]} at {table.told(fewest)}",
-        "gradients": Number(fewest.done.gradients),
-        "count": len(short),
-        "of": len(_distinct(rows)),
-        "more": more,
-    }
-    yield Note("short-rows", of | ({"out": out} if out else {}))
+        yield Note("no-step", {"who": who(idle[0]), "count": len(idle), "of": len(table.rows)})
 
 
 def _precision(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
@@ -631,21 +576,6 @@ def _idle(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
     idle = [one.path for one in quantities if one.group not in groups]
     if len(table.sweep.points) > 1 and idle:
         yield Note("no-effect", {"what": tuple(short_names(idle))})
-
-
-def _spells(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
-    """That some runs hold too few spells for intervals; the worst."""
-    found = [
-        note
-        for row in _distinct(rows)
-        for note in cautions.few_spells(row.scenario, {row.strategy: row.done.gradients})
-    ]
-    if found:
-        yield min(found, key=lambda note: _mean(note.values["count"]))
-
-
-def _mean(value: Value) -> float:
-    return value.mean if isinstance(value, Number) else float("inf")
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:

@@ -5,15 +5,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from varsim.report.products import candidates
 from varsim.report.told import Cell, Chart, Column, Number
 from varsim.report.told import Table as Told
-from varsim.report.wording import names, shown
-from varsim.study.candidate import short_names
+from varsim.report.wording import names
+from varsim.study.candidate import front_of, short_names
 from varsim.study.grid import Row, Table, Yardstick
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.metrics import STEPS, throughput
 from varsim.study.runs import STEERING, TARGET
-from varsim.study.verdict import NOTHING, Estimate, Ranking, front, ranked, surely_more
+from varsim.study.verdict import NOTHING, Estimate, Ranking, ranked
 
 MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
@@ -41,51 +42,42 @@ def ranking(
 
 
 def points(
-    table: Table, rows: Sequence[Row] = (), places: Sequence[Mapping[str, str]] = ()
+    table: Table,
+    rows: Sequence[Row] = (),
+    places: Sequence[Mapping[str, str]] = (),
+    corner: str = "all points",
+    best: int = 0,
 ) -> Told:
     """A row for each of these rows, by default of all: where it lies, and its numbers."""
     rows = rows or table.rows[:MOST_ROWS]
-    places = places or [table.place(row) for row in rows]
-    columns = [
-        Column(name, name, tuple(place.get(name, "") for place in places))
-        for name in dict.fromkeys(name for place in places for name in place)
-    ]
-    keys = len(columns)
+    columns = []
+    if not all(row.counts for row in rows):
+        columns.append(Column("verdict", "ranked", tuple(map(_ranked, rows))))
     for metric, head, unit in metrics(table):
         cells = tuple(cell_of(row, metric, unit) for row in rows)
         detail = metric in DETAILS
         columns.append(Column(metric, head, cells, bar=metric in (STEERING, STEPS), detail=detail))
     runs = tuple(str(row.replications) for row in rows)
     columns.append(Column("replications", "replications", runs, detail=True))
-    there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
-    titles = {label: name_of(table, label) for label in table.strategies}
-    rows_of = tuple(titles[row.strategy] for row in rows)
-    keys -= sum(one not in there for one in columns[:keys])
-    return Told(rows_of, tuple(there), corner="all points", keys=keys)
+    named = {label: name_of(table, label) for label in table.strategies}
+    names = (named[row.strategy] for row in rows)
+    places = places or [table.place(row) for row in rows]
+    return candidates.table(names, places, columns, corner, best=best)
+
+
+def _ranked(row: Row) -> str:
+    """Whether a row can be an answer, and why not."""
+    if row.counts or row.failure:
+        return "yes" if row.counts else "failed"
+    return "too large" if row.candidate.too_large else "too short"
 
 
 def best_for_cost(table: Table) -> list[Row]:
     """The front of cost and throughput: rows that are surely faster than all that cost less."""
-    metric = speed(table.rows[0])
-    rows = [
-        row
-        for row in table.rows
-        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean(metric))
-    ]
-
-    def faster(index: int, than: int) -> bool:
-        one, other = rows[index], rows[than]
-        return surely_more(
-            (one.values(metric), one.exact(metric)),
-            (other.values(metric), other.exact(metric)),
-            comparisons=len(rows) - 1,
-            equal_within=table.equal_within,
-        )
-
-    return [
-        rows[index]
-        for index in front([(row.mean("cost_per_hour"), row.mean(metric)) for row in rows], faster)
-    ]
+    metric, cost = speed(table.rows[0]), "cost_per_hour"
+    there = [row for row in table.rows if math.isfinite(row.mean(cost) + row.mean(metric))]
+    sure, _ = front_of(there, lambda row: row.mean(cost), metric, table.equal_within)
+    return sure
 
 
 def metrics(table: Table) -> list[tuple[str, str, str]]:
@@ -125,11 +117,6 @@ def cell_of(row: Row | None, metric: str, unit: str) -> Cell:
     if metric in row.scaling:
         return Number.of(row.scaling[metric], unit)
     return Number.of(row.estimate(metric), unit) if row.has(metric) else "-"
-
-
-def there_is(cell: Cell) -> bool:
-    """Whether a cell says something."""
-    return shown(cell) not in ("-", "")
 
 
 def unit_of(metric: str) -> str:

@@ -199,9 +199,10 @@ class _Telling:
         of: dict[str, Value] = {"target": f"{target:g}", "time": Number(times[0], unit="s")}
         if len(ranking.tied) == 1:
             return Note("soonest", {"best": self.named[ranking.best], **of})
+        last = max(self.result.estimate(name, "time_to_target").mean for name in ranking.tied)
+        of["last"] = Number(last, unit="s")
         if untold(ranking, self.result.replications):
-            last = max(self.result.estimate(name, "time_to_target").mean for name in ranking.tied)
-            of |= {"last": Number(last, unit="s"), "count": self.result.replications}
+            of["count"] = self.result.replications
             return Note("soonest-too-few", {"tied": self._who(ranking.tied), **of})
         return Note("soonest-tie", {"tied": self._who(ranking.tied), **of})
 

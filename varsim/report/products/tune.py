@@ -7,14 +7,30 @@ from typing import Any, Final, NamedTuple
 
 from varsim.core.units import format_seconds
 from varsim.report import formats
-from varsim.report.notes import plain
-from varsim.report.products import cautions
-from varsim.report.told import Cell, Column, Data, Note, Number, Report, Table, Value, plain_number
+from varsim.report.products import candidates, cautions
+from varsim.report.told import (
+    Cell,
+    Column,
+    Data,
+    Note,
+    Number,
+    Report,
+    Source,
+    Table,
+    Value,
+    plain_number,
+)
 from varsim.report.wording import names, shown, unheld
-from varsim.scenario.writing import MADE_BY, dump_scenario, provenance
+from varsim.scenario.writing import dump_scenario, provenance
 from varsim.study.tune import BestRates, Goal, Rates, Tuned
-from varsim.study.verdict import CLOSE, CONFIDENCE, EQUAL, SAME, UNTOLD
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD
 
+SCENARIO: Final = "tuned.yaml"
+FILES: Final = {
+    SCENARIO: "the scenario with the best rates",
+    "rates.csv": "every rate tried: its seeds, replications, and what it reached",
+    "rates.json": "the same and more, as data",
+}
 MARK: Final = "# Tuned by varsim"
 _LONGER: Final = 4  # times as long a run may show that a loss is reached
 
@@ -27,7 +43,9 @@ def report(found: Rates) -> Report:
         (_headline(found),),
         _table(found),
         tuple(_notes(found)),
+        source=Source(dump_scenario(found.scenario), "varsim tune scenario.yaml"),
         provenance=provenance(found.scenario),
+        files=FILES,
         data=Data(found.columns, list(found.cells())),
         facts=partial(document, found),
     )
@@ -219,18 +237,12 @@ def document(found: Rates) -> dict[str, Any]:
     """All of it as plain data."""
     ranking = found.ranking()
     said = {rival.key: rival.said for rival in ranking.rivals} if ranking else {}
-    return {
-        "made_by": MADE_BY,
-        "kind": "tune",
-        "name": found.scenario.name,
-        "provenance": provenance(found.scenario),
-        "result_sha256": found.sha256,
-        "headline": [plain(_headline(found))],
-        "notes": [plain(note) for note in _notes(found)],
-        "confidence": CONFIDENCE,
-        "goal": measured(found.goal),
-        "loss": found.goal.loss,
-        "best": [
+    return candidates.facts(
+        *("tune", found.scenario.name, provenance(found.scenario), found.sha256),
+        *([_headline(found)], _notes(found)),
+        goal=measured(found.goal),
+        loss=found.goal.loss,
+        best=[
             {
                 "strategy": one.label,
                 "learning_rate": one.best.rate,
@@ -241,10 +253,10 @@ def document(found: Rates) -> dict[str, Any]:
             }
             for one in found.tuned
         ],
-        "rows": [
-            dict(zip(found.columns, map(plain_number, row), strict=True)) for row in found.cells()
-        ],
-    }
+        rows=candidates.records(found.columns, found.cells()),
+        run_columns=found.run_columns,
+        run_rows=[list(map(plain_number, row)) for row in found.run_rows],
+    )
 
 
 def _verdict(found: Rates, one: Tuned, said: dict[str, str]) -> str | None:

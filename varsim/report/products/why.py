@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from varsim.report.files.directory import Asked
+from varsim.report.files.directory import Origin
 from varsim.report.products import cautions
 from varsim.report.told import (
     Cell,
@@ -359,7 +359,7 @@ def document(why: "Why") -> dict[str, Any]:
     """All numbers, and of what they are: by that a directory of them is known."""
     from varsim.report.notes import plain
 
-    found, asked = _Telling(why), Asked.of(why.scenario)
+    found, asked = _Telling(why), Origin.of(why.scenario)
     return {
         "made_by": MADE_BY,
         "kind": "why",
