@@ -21,7 +21,7 @@ MISSED: dict[str, Value] = PLANNED | {"target": "t", "reached": Number(9)}
 TUNED: dict[str, Value] = {"best": "a", "value": Number(3, unit="s"), "rate": "0.5"}
 TIED: dict[str, Value] = {"loss": "1", "tied": ("a", "b"), "low": Number(1)}
 SPAN: dict[str, Value] = {"low": Number(1, unit="s"), "high": Number(2, unit="s")}
-SHORT: dict[str, Value] = {"count": 2, "of": 3, "fewest": Number(4), "where": "a", "more": ""}
+SHORT: dict[str, Value] = {"count": 2, "of": 3, "gradients": Number(4), "who": "a", "more": ""}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_names() -> None:
             "No answer: no configuration meets all 3 targets with 95 % confidence.",
         ),
         (
-            Note("short-configurations", SHORT | {"dropped": 0}),
+            Note("short-configurations", SHORT),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a).",
         ),
         (
@@ -157,7 +157,7 @@ def test_names() -> None:
             "after 5 s to 9 s.",
         ),
         (
-            Note("short-configurations", SHORT | {"dropped": 1}),
+            Note("short-configurations", SHORT | {"out": 1}),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a); 1 too "
             "short to judge.",
         ),
