@@ -334,7 +334,7 @@ NOTES: Final[dict[str, Line]] = {
     "by-luck": "{who}: met the targets at first, but not with fresh seeds.",
     "short-configurations": (
         "Short runs in {count} of {of} configurations, as few as {gradients:gradient|gradients} "
-        "per worker ({who})<; {out} are too short to judge>{more}."
+        "per worker ({who})<; {out} too short to judge>{more}."
     ),
     "undecided": "Too close to a target after {most} replications: {count} configurations.",
     "failed-configurations": "{count} of {of} configurations failed, such as {who}: {why}",
