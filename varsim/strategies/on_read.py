@@ -52,34 +52,22 @@ class OnRead(Strategy):
         """One replica's training loop."""
         if worker.restarts:
             yield from copies.recover(worker)  # (0)
-            if copies.is_due(worker, self.read_every):
-                yield from self.read_cross_replica(job, worker, copies, meeting, moved)
         while True:
-            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
-            yield from worker.update_copy()
-            copies.apply(worker, gradient)  # (2)
-            if copies.steps[worker.rank] % self.read_every == 0:
-                yield from self.read_cross_replica(job, worker, copies, meeting, moved)
-
-    def read_cross_replica(
-        self,
-        job: Job,
-        worker: Worker,
-        copies: LocalReplicas,
-        meeting: Barrier,
-        moved: Collective | Broadcast | None,
-    ) -> Activity[None]:
-        """One replica's part in a read; one that begins again in the middle of it goes on there."""
-        if not copies.has_met(worker):
-            yield from meeting.wait(worker)  # (3)
-        read = copies.outside_read(worker)  # (4)
-        if moved is not None:
-            yield from moved.take_part(worker)
-        if worker.rank == 0:
-            job.evaluate(read.parameters, read.divergence)  # (5)
-        if self.write_back:
-            copies.write_back(worker, read)  # (6)
-        copies.end_read(worker)
+            if not copies.is_due(worker, self.read_every):  # as one is that begins again in a read
+                gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+                yield from worker.update_copy()
+                copies.apply(worker, gradient)  # (2)
+            if copies.is_due(worker, self.read_every):
+                if not copies.has_met(worker):
+                    yield from meeting.wait(worker)  # (3)
+                read = copies.outside_read(worker)  # (4)
+                if moved is not None:
+                    yield from moved.take_part(worker)
+                if worker.rank == 0:
+                    job.evaluate(read.parameters, read.divergence)  # (5)
+                if self.write_back:
+                    copies.write_back(worker, read)  # (6)
+                copies.end_read(worker)
 
     def start(self, job: Job) -> None:
         copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
