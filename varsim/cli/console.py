@@ -267,36 +267,29 @@ def _signal_behind(error: BaseException | None) -> int | None:
 
 def _explained(error: BaseException) -> int:
     """Say what went wrong; the exit code."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError):  # too little of it for what is imported below
         complain("varsim: out of memory, so it was stopped; try fewer workers, steps or --jobs")
         return ERROR
     from concurrent.futures import BrokenExecutor
 
-    if isinstance(error, BrokenExecutor):
-        complain(
-            "varsim: one of the processes that made the runs was killed (out of memory?), and the "
-            "runs with it; try fewer --jobs, workers or steps"
-        )
-        return ERROR
-    from varsim.scenario.fault import ScenarioError
-
-    if isinstance(error, ScenarioError):
-        complain(str(error))
-        return USAGE
     from varsim.cluster.failures.life import PaceError
     from varsim.cluster.workers.job import DeadlockError, TooLongError
-
-    if isinstance(error, DeadlockError):
-        complain(f"varsim: deadlock: {error}")
-        return ERROR
-    if isinstance(error, TooLongError | PaceError):
-        complain(f"varsim: {error}")
-        return USAGE
     from varsim.report.files.directory import NotARunError
+    from varsim.scenario.fault import ScenarioError
 
-    if isinstance(error, NotARunError):
-        complain(f"varsim: {error}")
-        return USAGE
+    killed = (
+        "varsim: one of the processes that made the runs was killed (out of memory?), and the runs "
+        "with it; try fewer --jobs, workers or steps"
+    )
+    for kinds, said, code in (
+        (BrokenExecutor, killed, ERROR),
+        (ScenarioError, str(error), USAGE),
+        (DeadlockError, f"varsim: deadlock: {error}", ERROR),
+        ((TooLongError, PaceError, NotARunError), f"varsim: {error}", USAGE),
+    ):
+        if isinstance(error, kinds):
+            complain(said)
+            return code
     if isinstance(error, OSError):
         complain(f"varsim: {named(error, 'write')}")
         return ERROR

@@ -245,9 +245,7 @@ def stragglers(
         ),
     ],
     unit: options.Unit = None,
-    format: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="Text, or all numbers as JSON.")
-    ] = "table",
+    format: options.Data = "table",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write the numbers and a map of worker by step there."),
@@ -303,10 +301,7 @@ def validate(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
     quiet: options.Quiet = False,
-    format: Annotated[
-        Literal["table", "md", "json"],
-        typer.Option("--format", help="Text, Markdown, or all numbers as JSON."),
-    ] = "table",
+    format: options.Prose = "table",
     every: options.All = False,
 ) -> None:
     """Predict your own recorded runs, and report the errors.

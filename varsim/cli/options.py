@@ -144,6 +144,13 @@ Replications = Annotated[
 ]
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 Format = Annotated[Formats, typer.Option("--format", help="How the result is printed.")]
+Prose = Annotated[
+    Literal["table", "md", "json"],
+    typer.Option("--format", help="Text, Markdown, or all of it as JSON."),
+]
+Data = Annotated[
+    Literal["table", "json"], typer.Option("--format", help="Text, or all of it as JSON.")
+]
 Tables: TypeAlias = Literal["table", "csv", "json"]
 Table = Annotated[Tables, typer.Option("--format", help="How the result is printed.")]
 Unit = Annotated[

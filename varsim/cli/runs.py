@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -102,10 +102,7 @@ def check(
     sets: options.Sets = [],  # noqa: B006
     imports: options.Imports = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
-    format: Annotated[
-        Literal["table", "md", "json"],
-        typer.Option("--format", help="Text, Markdown, or all of it as JSON."),
-    ] = "table",
+    format: options.Prose = "table",
     all_rows: options.All = False,
     engine: options.Engine = "auto",
 ) -> None:
@@ -147,10 +144,7 @@ def explain(
     strategy: options.Kinds = [],  # noqa: B006
     sets: options.Sets = [],  # noqa: B006
     imports: options.Imports = [],  # noqa: B006
-    format: Annotated[
-        Literal["table", "md", "json"],
-        typer.Option("--format", help="Text, Markdown, or all numbers as JSON."),
-    ] = "table",
+    format: options.Prose = "table",
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="For training: write a page and a figure there, too."),
