@@ -56,8 +56,7 @@ class AllReduces(Family):
         "61 us on 5, and on 7 and 8 GPUs 4 MiB hardly longer than 1 MiB. Above, what 2 GPUs get of "
         "the links is a seventh less than what 8 get, and still grows from 256 MiB to 1 GiB."
     )
-
-    alone = False
+    given_alone = False
 
     def knows(self, row: Row) -> bool:
         return "all-reduce time" in row.metric

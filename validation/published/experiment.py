@@ -55,8 +55,8 @@ class Family(ABC):
     machine, does by itself is an input. The smallest and the largest of the others tell the
     constants, in words `split`; all that are left are predicted. `bound`: the median of the
     absolute errors of the predicted rows of an experiment is at most that. `by_hand`: constants
-    that stand in the code. `left_out`: what the others predict, each in turn. `alone`: whether what
-    one worker does by itself is given. `why`: what explains errors.
+    that stand in the code. `left_out`: what the others predict, each in turn. `given_alone`:
+    whether what one worker does by itself is given. `why`: what explains errors.
     """
 
     split: ClassVar[str]
@@ -66,7 +66,7 @@ class Family(ABC):
     why: ClassVar[str] = ""
     left_out: ClassVar[tuple[Literal["model", "experiment"], ...]] = ("model", "experiment")
     units: ClassVar[tuple[str, ...]] = tuple(f"{name}/s" for name in SPEEDS)
-    alone: ClassVar[bool] = True
+    given_alone: ClassVar[bool] = True
 
     @abstractmethod
     def knows(self, row: Row) -> bool:
@@ -86,7 +86,7 @@ class Family(ABC):
 
     def is_given(self, row: Row) -> bool:
         """Whether a row is an input of others."""
-        return self.alone and row.workers == 1
+        return self.given_alone and row.workers == 1
 
     @abstractmethod
     def told_by(self, rows: Sequence[Row]) -> list[Row]:

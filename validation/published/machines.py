@@ -196,8 +196,7 @@ class Dl2(Family):
         "resnext-110 and seq2seq is 18 % or more off the mean of its neighbours, which have fewer "
         "and more servers; the same configuration was never measured twice."
     )
-
-    alone = False
+    given_alone = False
 
     def knows(self, row: Row) -> bool:
         return is_speed(row) and "batch is that of all workers" in row.detail

@@ -144,8 +144,7 @@ class BatchCurves(Family):
         "A straight line cannot follow libraries that choose other kernels for other batches: "
         "inception_v3 on the V100 is up to 8 % off it in the middle."
     )
-
-    alone = False
+    given_alone = False
 
     def knows(self, row: Row) -> bool:
         return is_speed(row) and row.strategy == "single device"
