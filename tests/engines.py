@@ -10,8 +10,8 @@ from varsim import Scenario
 from varsim.cluster.fast import ENGINE as ENGINE
 from varsim.cluster.fast.start import NotCoveredError as NotCoveredError
 from varsim.cluster.network.fair import FairShare
+from varsim.study.gradients import times_only as times_only
 from varsim.study.simulation import engine_of, fast_run
-from varsim.study.why.levers import times_only as times_only
 
 # Rooms that only long runs fill: what is too little here is made larger, or written away.
 ROOMS = {

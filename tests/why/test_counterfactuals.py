@@ -9,9 +9,10 @@ from tests.building import example, scenario, slow
 from tests.why.hand import saturated, timed
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
+from varsim.study.gradients import times_only
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.account import Account
-from varsim.study.why.levers import alone, times_only
+from varsim.study.why.levers import alone
 
 
 def rerun(made: Scenario) -> Account:

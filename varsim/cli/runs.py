@@ -332,7 +332,7 @@ def use(engine: EngineName, scenarios: "Iterable[AnyScenario]", among: float = 0
 def use_for(engine: EngineName, what: Any, file: Path, *, times: bool = False) -> str:
     """The same for what a file asks for; `times`: whether only its times are looked at."""
     from varsim.scenario.training import Scenario
-    from varsim.study.why.levers import times_only
+    from varsim.study.gradients import times_only
 
     if what.kind == "variables":
         _no_effect("--engine", engine != "auto", "programs of variables are run on SimPy")

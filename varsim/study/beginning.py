@@ -28,12 +28,12 @@ from varsim.core.units import format_bytes, format_count, format_rate, format_se
 from varsim.learning.workload import Workload
 from varsim.scenario.training import AnyScenario, Scenario, runs_made
 from varsim.strategies import Strategy
-from varsim.study.gradients import NANOSECONDS, Gradients, Window, gradients_of, window
+from varsim.study.gradients import NANOSECONDS, Gradients, Window, gradients_of, times_only, window
 from varsim.study.lives import check_pace, rules_of
 from varsim.study.metrics import ACTIVITIES, left_out, worker_time
 from varsim.study.program import work as program_work
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.levers import alone, overlapped, times_only, with_overlap
+from varsim.study.why.levers import alone, overlapped, with_overlap
 
 ITERATIONS: Final = 20  # of every worker
 # Put on the heap by all strategies together, about a sixth of a second; so many for each worker of

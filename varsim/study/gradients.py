@@ -19,7 +19,7 @@ were nearer in 83 % of the runs ended by time, in 70 % of those ended by updates
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
+from varsim.learning.problem import TimingTask
+from varsim.learning.task import Problem, VariableSpec
 from varsim.scenario.training import AnyScenario, Scenario
 from varsim.strategies import Strategy
 
@@ -245,3 +247,33 @@ def _between_rounds(trace: Trace, updates: int) -> Window | None:
     start, last = int(ends[WARM_UP - 1]), int(ends[-1])
     late = (trace.end - last) * (len(ends) - WARM_UP) > LONG * (last - start)
     return Window(start, trace.end if late and trace.stopped_by == "time" else last)
+
+
+class TimesOnly(Problem):
+    """Another problem's variables, sizes and work, with gradients that are not worked out."""
+
+    times_only: ClassVar[bool] = True
+
+    kind: Literal["times_only"] = "times_only"
+    original: Problem
+
+    def variables(self) -> tuple[VariableSpec, ...]:
+        return self.original.variables()
+
+    def flops_per_example(self) -> float:
+        return self.original.flops_per_example()
+
+    def task(self, seed: int, replication: int) -> TimingTask:
+        """Zeros."""
+        return TimingTask(len(self.original.variables()))
+
+
+def times_only(scenario: Scenario) -> Scenario:
+    """A scenario with the same times, which is simulated faster; itself, where a loss ends it."""
+    workload = scenario.workload
+    if scenario.stop.loss is not None or not workload.has_values:
+        return scenario
+    problem = TimesOnly.model_construct(original=workload.problem)
+    return scenario.model_copy(
+        update={"workload": workload.model_copy(update={"problem": problem})}
+    )

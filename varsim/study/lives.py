@@ -19,8 +19,7 @@ from varsim.core.stream import stream
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.scenario.use import served
 from varsim.strategies import Strategy
-from varsim.study.gradients import NANOSECONDS, Gradients
-from varsim.study.why.levers import times_only
+from varsim.study.gradients import NANOSECONDS, Gradients, times_only
 
 if TYPE_CHECKING:
     pass

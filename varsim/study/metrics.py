@@ -19,11 +19,11 @@ from varsim.cluster.record.trace import (
     Trace,
 )
 from varsim.scenario.training import AnyScenario, Scenario
-from varsim.study.gradients import NANOSECONDS, Gradients, Window, updates_per_round
+from varsim.study.gradients import NANOSECONDS, Gradients, Window, times_only, updates_per_round
 from varsim.study.lives import INTERVAL, KEPT, PARTS, TO_TARGET
 from varsim.study.simulation import Run, run_one
 from varsim.study.verdict import latest, spread
-from varsim.study.why.levers import LEVERS, alone, times_only, without
+from varsim.study.why.levers import LEVERS, alone, without
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
 OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)

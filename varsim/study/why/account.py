@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.gradients import NANOSECONDS, Gradients, gradients_of
+from varsim.study.gradients import NANOSECONDS, Gradients, gradients_of, times_only
 from varsim.study.metrics import left_out
 from varsim.study.shown import Shown
 from varsim.study.simulation import Run, run_one
@@ -29,7 +29,7 @@ from varsim.study.verdict import (
     ratio,
     verdict,
 )
-from varsim.study.why.levers import Lever, alone, levers, times_only, without
+from varsim.study.why.levers import Lever, alone, levers, without
 from varsim.study.why.lives import Help, helps
 from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
 from varsim.study.why.resources import Use, uses

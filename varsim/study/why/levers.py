@@ -6,15 +6,13 @@ away moves no other number.
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.description.servers import OF_SERVERS, Overheads
 from varsim.core.distribution import Constant
 from varsim.core.schema import Model
 from varsim.core.stream import keyed
-from varsim.learning.problem import TimingTask
-from varsim.learning.task import Problem, VariableSpec
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 
@@ -253,33 +251,3 @@ def _of_no_latency(network: Any) -> Any:
 def _default(model: Model, name: str) -> Any:
     info = type(model).model_fields.get(name)
     return None if info is None else info.get_default(call_default_factory=True)
-
-
-class TimesOnly(Problem):
-    """Another problem's variables, sizes and work, with gradients that are not worked out."""
-
-    times_only: ClassVar[bool] = True
-
-    kind: Literal["times_only"] = "times_only"
-    original: Problem
-
-    def variables(self) -> tuple[VariableSpec, ...]:
-        return self.original.variables()
-
-    def flops_per_example(self) -> float:
-        return self.original.flops_per_example()
-
-    def task(self, seed: int, replication: int) -> TimingTask:
-        """Zeros."""
-        return TimingTask(len(self.original.variables()))
-
-
-def times_only(scenario: Scenario) -> Scenario:
-    """A scenario with the same times, which is simulated faster; itself, where a loss ends it."""
-    workload = scenario.workload
-    if scenario.stop.loss is not None or not workload.has_values:
-        return scenario
-    problem = TimesOnly.model_construct(original=workload.problem)
-    return scenario.model_copy(
-        update={"workload": workload.model_copy(update={"problem": problem})}
-    )

@@ -11,11 +11,10 @@ from varsim.cluster.description.refusals import check_life
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.gradients import Gradients
+from varsim.study.gradients import Gradients, times_only
 from varsim.study.lives import Smaller, check_pace, of_life, rules_of, with_life
 from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.verdict import Estimate, difference, interval
-from varsim.study.why.levers import times_only
 
 
 class Help(NamedTuple):
