@@ -45,8 +45,7 @@ class Refusal(NamedTuple):
     `if_` is refused, beside `with_`. Each is a key (`overlap`), where it is given; `no` and a key,
     where it is left out; or a key with values (`overlap: true | forward`, `collective: not ring`).
     A key of what the model is checked against begins with the name of that (`events`,
-    `cluster.overlap_pace`). `because`: in which {keys} of the model stand for their values;
-    `write`: what to write instead.
+    `cluster.overlap_pace`). `because`: why; `write`: what to write instead.
     """
 
     if_: str
@@ -68,10 +67,7 @@ class Refusal(NamedTuple):
         subject, beside = one.found(known), other.found(known)
         if not (subject and beside):
             return None
-        said = self.sentence(subject, beside)
-        if "{" in said:
-            said = said.format_map(vars(known[""]))
-        return RefusalError(said, *one.key.split("."))
+        return RefusalError(self.sentence(subject, beside), *one.key.split("."))
 
     def sentence(self, subject: str, beside: str) -> str:
         """What is said, with these words for the two settings."""
@@ -115,7 +111,7 @@ class _Setting(NamedTuple):
         first, *rest = self.key.split(".")
         if first in known and not rest:  # said in words, where it is there at all
             return str(known[first] or "")
-        owner = known.get(first) if first in known else known[""]
+        owner = known.get(first if first in known else "")
         *above, key = rest if first in known else [self.key]
         for step in above:
             owner = getattr(owner, step, None)
