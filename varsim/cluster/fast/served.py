@@ -46,7 +46,7 @@ class ServedRun:
 
     def __init__(self, start: Start, gate: Gate, *, interpreted: bool = False) -> None:
         self._start, self._gate, self._interpreted = start, gate, interpreted
-        self._network = Network(start.cluster, start.workload, start.workers)
+        self._network = Network(start)
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
