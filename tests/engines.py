@@ -8,6 +8,7 @@ import pytest
 from tests.seams import Run, Trace
 from varsim import Scenario
 from varsim.cluster.fast import ENGINE as ENGINE
+from varsim.cluster.fast.compiled import compiled
 from varsim.cluster.fast.start import NotCoveredError as NotCoveredError
 from varsim.cluster.network.fair import FairShare
 from varsim.study.gradients import times_only as times_only
@@ -70,4 +71,5 @@ def no_machine_code(patch: pytest.MonkeyPatch, error: BaseException) -> None:
     def refused() -> None:
         raise error
 
-    patch.setattr("varsim.cluster.fast.served.compiled", refused)
+    compiled.cache_clear()
+    patch.setattr("varsim.cluster.fast.compiled.cache_directory", refused)

@@ -46,9 +46,10 @@ def choice_for(start: Start, rules: Rules | None, among: float = 0.0) -> Choice:
     gain = _FAIR if start.cluster.network.sharing == "fair" else 1.0
     if asked() == "simpy" or not can_compile():
         return Choice(gain=gain)
+    if asked() == "fast":
+        return Choice(fast=True, gain=gain)
     number = start.gradients(rules.each) * gain
-    enough = max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE)
-    return Choice(enough or asked() == "fast", gain=gain)
+    return Choice(max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE), gain=gain)
 
 
 def asked() -> Engine:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from varsim.cluster.fast import core, links, tables
+from varsim.cluster.fast.start import NotCoveredError
 from varsim.cluster.fast.tables import Run
 
 _MODULES: Final = (links, core)
@@ -26,13 +27,16 @@ _MODULES: Final = (links, core)
 
 @cache
 def compiled() -> Callable[[Run], None]:
-    """The loop (`core.advance`) as machine code: compiled, or read from the cache."""
+    """The loop (`core.advance`) as machine code: compiled, or read from the cache.
+
+    NotCoveredError where it can be neither made nor kept nor read.
+    """
     numba = _imported()
     space = {**vars(links), **vars(core)}
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_directory())
     try:
+        config.CACHE_DIR = str(cache_directory())
         for module in _MODULES:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
@@ -41,6 +45,8 @@ def compiled() -> Callable[[Run], None]:
         inside = {**globals(), "advance": space["advance"], "run": _run_type(numba)}
         entry = _machine_code(numba, FunctionType(_enter.__code__, inside), kept=True)
         entry.compile((numba.int64[::1],))
+    except (numba.core.errors.NumbaError, OSError, RuntimeError) as error:
+        raise NotCoveredError(f"machine code cannot be made here: {error}") from error
     finally:
         config.CACHE_DIR = before
 
@@ -145,13 +151,6 @@ def _imported() -> Any:
         if late:
             late(signal.SIG_SETMASK, before)
     return numba
-
-
-def unmade() -> tuple[type[Exception], ...]:
-    """What is raised where machine code cannot be made, kept or read."""
-    from numba.core.errors import NumbaError
-
-    return NumbaError, OSError, RuntimeError
 
 
 @cache

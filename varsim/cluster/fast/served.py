@@ -1,6 +1,5 @@
 """One run with parameter servers: tables laid out, carried on to the end, made a trace of."""
 
-from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.compiled import compiled, unmade
+from varsim.cluster.fast.compiled import compiled
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
 from varsim.cluster.fast.network import Network, under_way
@@ -51,7 +50,7 @@ class ServedRun:
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
-        self._go_on = advance if self._interpreted else _machine_code()
+        self._go_on = advance if self._interpreted else compiled()
         self._lay_out()
         self._run.state["record"] = record
         self._gradients, self._spans = Rows(_EACH), Rows(len(Span._fields))
@@ -73,6 +72,7 @@ class ServedRun:
                 self._make_room()
 
     def _lay_out(self) -> None:
+        """Make all tables as they are at first."""
         cluster, workload, stop, _, _, number = start = self._start
         gate, network = self._gate, self._network
         known = start.gradients(gate.each)
@@ -205,12 +205,3 @@ class ServedRun:
             gradient_rows=self._gradients,
             gradients_aggregated=int(s.applied),
         )
-
-
-def _machine_code() -> Callable[[Run], None]:
-    try:
-        return compiled()
-    except Exception as error:  # Ctrl-C while numba is imported must not import it again here
-        if not isinstance(error, unmade()):
-            raise
-        raise NotCoveredError(f"machine code cannot be made here: {error}") from error
