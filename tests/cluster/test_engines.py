@@ -32,7 +32,7 @@ from varsim.cluster.record.trace import Outcome
 MS = 1e-3
 # Bytes/s, so many that a message passes in the instant in which it sets off; and who still sends in
 # the last instant of a run is not the same in arrays (`arrays`).
-ENDLESS = 1e15
+ENDLESS = 1e13
 LAW = {"kind": "exponential", "mean": 6 * MS}
 SLOW = {"rank": 2, "factor": 3.0}
 SERVED: list[dict[str, Any]] = [

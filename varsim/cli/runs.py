@@ -318,9 +318,9 @@ def use(engine: EngineName, scenarios: "Iterable[AnyScenario]", among: float = 0
     for scenario in scenarios:
         for strategy in scenario.strategies:
             label = strategy.label
-            choice = engine_of(scenario, strategy, among)
-            against[label] = against.get(label) or choice.against
-            picked[label] = picked.get(label, True) and choice.fast
+            found = engine_of(scenario, strategy, among)
+            against[label] = against.get(label) or found.against
+            picked[label] = picked.get(label, True) and found.fast
     slow = {label: reason for label, reason in against.items() if reason}
     if engine == "fast" and slow:
         label, reason = next(iter(slow.items()))

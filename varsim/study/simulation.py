@@ -12,7 +12,7 @@ from varsim.cluster.description.recovery import in_run
 from varsim.cluster.failures.deaths import Deaths, TooCalmError
 from varsim.cluster.failures.interruptions import Interruptions
 from varsim.cluster.fast.arrays import MirroredRun
-from varsim.cluster.fast.choice import Choice, choice_for
+from varsim.cluster.fast.choice import Picked, pick
 from varsim.cluster.fast.local import LocalRun
 from varsim.cluster.fast.served import ServedRun
 from varsim.cluster.fast.start import NotCoveredError, Start
@@ -163,16 +163,16 @@ def _unpacked(folder: str, content: bytes) -> bytes:
         return bytes(cloudpickle.dumps(found))
 
 
-def engine_of(scenario: AnyScenario, strategy: Strategy, among: float = 0.0) -> Choice:
-    """Which engine makes the runs of a strategy; `among` as in `choice_for`."""
+def engine_of(scenario: AnyScenario, strategy: Strategy, among: float = 0.0) -> Picked:
+    """Which engine makes the runs of a strategy; `among` as in `pick`."""
     if not isinstance(scenario, Scenario):
-        return Choice(against="programs of variables are run on SimPy")
+        return Picked(against="programs of variables are run on SimPy")
     if scenario.events:
-        return Choice(against="something happens to workers (events)")
+        return Picked(against="something happens to workers (events)")
     if in_run(scenario.failures):
-        return Choice(against="something happens to workers (failures)")
+        return Picked(against="something happens to workers (failures)")
     start = _start(scenario, strategy, 0)
-    return choice_for(start, strategy.rules(start.cluster), among)
+    return pick(start, strategy.rules(start.cluster), among)
 
 
 def _fast_trace(

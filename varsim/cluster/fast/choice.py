@@ -22,7 +22,7 @@ _FAIR: Final = 4.0
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
 
 
-class Choice(NamedTuple):
+class Picked(NamedTuple):
     """Whether runs are made by the engine for times alone, as far as it can.
 
     `against`: why it cannot make them. `gain`: how long SimPy takes for a gradient that machine
@@ -34,7 +34,7 @@ class Choice(NamedTuple):
     gain: float = 0.0
 
 
-def choice_for(start: Start, rules: Rules | None, among: float = 0.0) -> Choice:
+def pick(start: Start, rules: Rules | None, among: float = 0.0) -> Picked:
     """Which engine makes a run: in arrays always, else where machine code is worth its start.
 
     Without numba no machine code is made. `among`: gradients of all runs that one process makes, if
@@ -42,14 +42,14 @@ def choice_for(start: Start, rules: Rules | None, among: float = 0.0) -> Choice:
     """
     against = _against(start, rules)
     if against or not isinstance(rules, Gate):
-        return Choice(not against and asked() != "simpy", against)
+        return Picked(not against and asked() != "simpy", against)
     gain = _FAIR if start.cluster.network.sharing == "fair" else 1.0
     if asked() == "simpy" or not can_compile():
-        return Choice(gain=gain)
+        return Picked(gain=gain)
     if asked() == "fast":
-        return Choice(fast=True, gain=gain)
+        return Picked(fast=True, gain=gain)
     number = start.gradients(rules.each) * gain
-    return Choice(max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE), gain=gain)
+    return Picked(max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE), gain=gain)
 
 
 def asked() -> Engine:

@@ -112,8 +112,7 @@ def hand_over(r: Run, w: int, way: int, batch: Row) -> int:
 def start(r: Run, who: int, way: int, c: int) -> None:
     """Start a flow over all links of its route at once."""
     s, connection = r.state[0], r.connections[c]
-    if min(r.hubs[READ].due, r.hubs[WRITE].due, r.hubs[at.MESH].due) <= s.now:
-        pass_due(r)
+    pass_due(r)
     s.started += 1
     if s.meet:
         join(r, who, way, c)
