@@ -84,6 +84,14 @@ class TestRun:
         assert (scenario.seed, scenario.replications) == (9, 3)
         assert contents(count.parent / "a") == contents(count.parent / "b")
 
+    def test_a_strategy_is_a_mode_with_what_it_uses_alone(self, count: Path, run: Run) -> None:
+        assert run("run", count, "--strategy", "on_read", "--out", "a").exit_code == 0
+        scenario = load_scenario(count.parent / "a" / "scenario.yaml")
+        assert [one.label for one in scenario.strategies] == ["on_read"]
+        refused = run("run", count, "--strategy", "on_rea")
+        assert refused.exit_code == 2
+        assert "no strategy 'on_rea'" in refused.stderr
+
     def test_jobs_change_nothing(self, count: Path, run: Run) -> None:
         count.write_text(RANDOM)
         for jobs, place in ((1, "one"), (2, "many")):

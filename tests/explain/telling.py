@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import varsim
 from tests.seams import ProgramTrace, VariablesScenario, load_text, run_of_program
-from varsim import load
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
 TEXT = """
@@ -58,8 +58,7 @@ def traced(made: VariablesScenario, mode: int = 0, replication: int = 0) -> Prog
 
 def story(made: VariablesScenario, mode: int = 0) -> Any:
     """The whole run of one of its modes, told."""
-    program: Any = load(made)
-    return program.explain(modes=[made.all_modes[mode]], steps=made.program.steps)
+    return varsim.explain(made, strategies=[made.labels[mode]], steps=made.program.steps)
 
 
 def all_rows(made: VariablesScenario, mode: int = 0) -> list[Any]:

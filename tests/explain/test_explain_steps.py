@@ -65,23 +65,23 @@ class TestHowManySteps:
     def test_first_steps_are_those_of_the_whole_run(self, made: VariablesScenario) -> None:
         whole = rows_of(made, traced(made))
         for steps in (1, 2, 3, 4):
-            (telling,) = told(made, made.all_modes, steps)
+            (telling,) = told(made, steps)
             assert telling.rows == [row for row in whole if row.step <= steps]
             assert telling.steps == steps
 
     def test_more_steps_than_there_are_is_all(self) -> None:
         made = RUNS[0]
-        assert told(made, made.all_modes, 99) == told(made, made.all_modes, 4)
+        assert told(made, 99) == told(made, 4)
 
     def test_as_many_as_fit(self) -> None:
         made = acting("on_write", "sum", ["add, value: 1", "read"], (), "program.steps=1000")
-        (telling,) = told(made, made.all_modes)
+        (telling,) = told(made)
         assert telling.steps == (MOST_ROWS - 1) // 2
         assert len(telling.rows) == 1 + 2 * telling.steps
 
     def test_at_least_one(self) -> None:
         made = acting("on_read", "sum", ["add, value: 1"] * 30, (), "program.steps=2")
-        (telling,) = told(made, made.all_modes)
+        (telling,) = told(made)
         assert telling.steps == 1
         assert len(telling.rows) == 31
 
@@ -93,7 +93,7 @@ class TestHowManySteps:
             "program={steps: 50, replicas: [{kind: compute}, {kind: assign_add, variable: x, "
             "value: 1}]}",
         )
-        read, write = told(made, made.all_modes)
+        read, write = told(made)
         assert read.steps == write.steps
         # On write: 3 compute, 2 wait, 1 write in every step; on read 3 compute, 3 write.
         assert read.steps == (MOST_ROWS - 1) // 6
@@ -104,9 +104,9 @@ class TestHowManySteps:
         # Three replicas, which wait for each other at the end only.
         for steps in (None, 1):
             with pytest.raises(ValueError, match="27 reads and writes are too many"):
-                told(made, made.all_modes, steps)
+                told(made, steps)
         waits = acting("on_read", "sum", ["add, value: 1"], ["read"], "program.steps=9")
-        (telling,) = told(waits, waits.all_modes)
+        (telling,) = told(waits)
         assert telling.steps == 2  # of 4 acts each
         with pytest.raises(ValueError, match="12 reads and writes"):
-            told(waits, waits.all_modes, 3)
+            told(waits, 3)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from varsim.report.told import Report
     from varsim.scenario.space import Sweep
     from varsim.scenario.training import AnyScenario
-    from varsim.scenario.variables import VariablesScenario
     from varsim.study.grid import Grid
 
 
@@ -137,10 +136,6 @@ def explain(
             help="For variables: the first N steps; default: as many as fit in 20 rows.",
         ),
     ] = None,
-    mode: Annotated[
-        list[str],
-        typer.Option(metavar="MODE", help="For variables: only this mode; repeatable."),
-    ] = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
     sets: options.Sets = [],  # noqa: B006
     imports: options.Imports = [],  # noqa: B006
@@ -166,10 +161,9 @@ def explain(
     if what.kind == "variables":
         _no_effect("--all", all_rows, "variables are shown whole; --steps says how many steps")
         _no_effect("--out", out, "nothing is written for variables; varsim run writes a report")
-        told, every = _story(what, file, mode, steps), True
+        told, every = _story(what, file, steps), True
     else:
         why = f"{file} trains a model: choose among its strategies (--strategy)"
-        _no_effect("--mode", mode, why)
         _no_effect("--steps", steps, why)
         told, every = _why(what, out, quiet, yes), all_rows or bool(strategy)
     told = of_file(told, file, question(file, changed=sets))
@@ -188,17 +182,10 @@ def _no_effect(option: str, given: object, why: str) -> None:
         refuse(f"{option} has no effect: {why}")
 
 
-def _story(what: Any, file: Path, wanted: list[str], steps: int | None) -> "Report":
+def _story(what: Any, file: Path, steps: int | None) -> "Report":
     """What each copy holds, what is sent where, and when."""
-    scenario = what
-    for mode in wanted:
-        if mode not in scenario.labels:
-            complain(f"--mode {mode}: error: this scenario has: {', '.join(scenario.labels)}")
-            raise typer.Exit(USAGE)
-    labels = zip(scenario.all_modes, scenario.labels, strict=True)
-    modes = [mode for mode, label in labels if not wanted or label in wanted]
     try:
-        report: Report = what.explain(modes=modes, steps=steps).report
+        report: Report = what.explain(steps=steps).report
     except ValueError as error:
         complain(f"{file}: error: {error}: lower program.steps, or cluster.workers")
         raise typer.Exit(USAGE) from None
@@ -249,8 +236,6 @@ def loaded(
             from varsim.scenario.fault import ScenarioError
 
             raise ScenarioError.of_file(str(file), str(error)) from None
-    if what.kind == "variables":
-        _refuse_strategies(what, list(strategies))
     return what
 
 
@@ -263,20 +248,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _refuse_strategies(scenario: "VariablesScenario", wanted: list[str]) -> None:
-    """End the command where strategies were asked for: there are modes instead."""
-    if not wanted:
-        return
-    there = "every variable of this one has its own synchronization"
-    if scenario.modes:
-        chosen = next((mode for mode in wanted if mode in scenario.modes), scenario.modes[0])
-        there = (
-            f"modes ({', '.join(scenario.modes)}); to run one of them write --set "
-            f"'modes=[{chosen}]'"
-        )
-    _no_effect("--strategy", wanted, f"a scenario of variables has no strategies, but {there}")
 
 
 def refuse_excess(what: Any, sure: bool) -> None:

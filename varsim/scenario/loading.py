@@ -30,6 +30,7 @@ from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.shape import kinds, known_as, members, shapes_of
 from varsim.scenario.training import Scenario
 from varsim.scenario.wording import apply_corrections, faults_of
+from varsim.strategies import chosen
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
@@ -97,13 +98,13 @@ def load_text(
         faults.append(Fault.at(root.mark, f"{_LINES}; this is the text {quoted(root.text)}"))
     if scenario is None or faults:
         raise ScenarioError(faults, left_out)
-    if not strategies or not isinstance(scenario, Scenario):
+    if not strategies:
         return scenario
     try:
-        chosen = scenario.chosen(strategies)
+        only = chosen(scenario.strategies, strategies)
     except ValueError as error:
         raise ScenarioError.of_file(name, str(error)) from None
-    return scenario.with_only(chosen)
+    return scenario.with_only(only)
 
 
 def _refuse_many(root: MappingNode, name: str) -> None:

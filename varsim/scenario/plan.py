@@ -22,7 +22,7 @@ from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.writing import Asked, dump_scenario, provenance
-from varsim.strategies import Strategy, families
+from varsim.strategies import Strategy, chosen, families
 
 
 class Machines(NamedTuple):
@@ -307,7 +307,9 @@ class _PlanBlock:
 
     def _competing(self, base: Scenario) -> tuple[str, ...]:
         try:
-            return tuple(strategy.label for strategy in base.chosen(self._context.strategies))
+            return tuple(
+                strategy.label for strategy in chosen(base.strategies, self._context.strategies)
+            )
         except ValueError as error:
             raise ScenarioError([Fault(self._mark.source, 0, 0, str(error))]) from None
 

@@ -213,14 +213,6 @@ class Scenario(ShownAsFile):
         """The strategy of this label."""
         return next(one for one in self.strategies if one.label == label)
 
-    def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
-        """The strategies of these kinds or labels; ValueError where there is none of one."""
-        for name in names:
-            if not any(meant(self.strategies, [name])):
-                there = ", ".join(strategy.label for strategy in self.strategies)
-                raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
-        return tuple(compress(self.strategies, meant(self.strategies, names)))
-
     def hourly(self, strategy: Strategy) -> float:
         """Price per hour of a strategy's machines and of the spares that stand by."""
         assert self.prices is not None

@@ -1,5 +1,6 @@
 """Scenario of distributed variables alone, `kind: variables`."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -222,20 +223,17 @@ class VariablesScenario(ShownAsFile):
         """No: what would not fit into memory is refused."""
         return False
 
-    def alone(self, strategy: Strategy) -> Self:
-        """The scenario under one mode, without all that makes no difference to its runs."""
-        cluster, mode = self.cluster, strategy.kind
-        changes: dict[str, object] = {"name": "case", "replications": 1}
-        if self.modes:
-            changes["modes"] = (mode,)
-        if mode != "none":
-            network = cluster.network.model_copy(update={"server_bandwidth": None})
+    def with_only(self, strategies: Sequence[Strategy]) -> Self:
+        """The scenario under these of its modes, without all that makes no difference to them."""
+        modes = tuple(mode for mode in self.modes if mode in [one.label for one in strategies])
+        changes: dict[str, object] = {"modes": modes}
+        if "none" not in modes:
+            network = self.cluster.network.model_copy(update={"server_bandwidth": None})
             servers = {"parameter_servers": 1, "network": network}
-            changes["cluster"] = cluster.model_copy(update=servers)
-        alone = self.model_copy(update=changes)
-        if not alone._reduces_in_replicas():
-            alone = alone.model_copy(update={"cross_device_ops": "ring"})
-        return alone
+            changes["cluster"] = self.cluster.model_copy(update=servers)
+        found = self.model_copy(update=changes)
+        reduces = found._reduces_in_replicas()
+        return found if reduces else found.model_copy(update={"cross_device_ops": "ring"})
 
     @property
     def times_are_random(self) -> bool:

@@ -1,6 +1,7 @@
 """Who waits for whom: one file per strategy, and the table of them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.core.table import Models, as_kind
@@ -25,6 +26,7 @@ __all__ = [
     "AnyStrategy",
     "Single",
     "Strategy",
+    "chosen",
     "families",
     "family",
     "meant",
@@ -79,3 +81,12 @@ def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
         or strategy.kind in of_kind
         for strategy in strategies
     ]
+
+
+def chosen(strategies: Sequence[Strategy], names: Sequence[str]) -> tuple[Strategy, ...]:
+    """The strategies of these kinds or labels, by default all; ValueError where there is none."""
+    for name in names:
+        if not any(meant(strategies, [name])):
+            there = ", ".join(dict.fromkeys(strategy.label for strategy in strategies))
+            raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
+    return tuple(compress(strategies, meant(strategies, names)))

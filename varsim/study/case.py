@@ -54,9 +54,7 @@ class Finished(NamedTuple):
 
 def case_of(scenario: AnyScenario, strategy: Strategy) -> Case:
     """One strategy of a scenario as a case: without all that makes no difference to its runs."""
-    alone = (
-        _alone(scenario, strategy) if isinstance(scenario, Scenario) else scenario.alone(strategy)
-    )
+    alone = _alone(scenario, strategy)
     said = {"engine": ENGINE_VERSION, "scenario": alone.model_dump(mode="python")}
     if needed := [need.identity for need in needs(alone)]:
         said["needs"] = needed
@@ -122,16 +120,19 @@ def _run(task: Task, among: float) -> Finished:
     return Finished(task.key, task.replication, seconds, values, failure, digest)
 
 
-def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
+def _alone(scenario: AnyScenario, strategy: Strategy) -> AnyScenario:
     """The scenario with this strategy only, and nothing that it does not use."""
+    if not isinstance(scenario, Scenario):
+        changes = {"name": "case", "replications": 1}
+        return scenario.with_only((strategy,)).model_copy(update=changes)
     cluster = scenario.cluster
     taking_part = strategy.workers(cluster)
     if taking_part < cluster.workers and cluster.network.kind == "star":
         slow = tuple(one for one in cluster.slow_workers if one.rank < taking_part)
         links = tuple(one for one in cluster.network.slow_links if one.rank < taking_part)
         network = cluster.network.model_copy(update={"slow_links": links})
-        changes = {"workers": taking_part, "slow_workers": slow, "network": network}
-        cluster = cluster.model_copy(update=changes)
+        part = {"workers": taking_part, "slow_workers": slow, "network": network}
+        cluster = cluster.model_copy(update=part)
     workload = scenario.workload_of(strategy)
     cluster = cluster.with_distribution_alone(workload)
     alone = scenario.model_copy(

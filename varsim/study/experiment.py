@@ -28,7 +28,6 @@ from varsim.study.shown import Shown
 if TYPE_CHECKING:
     from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
-    from varsim.distribute.program_run import Mode
     from varsim.study.grid import Table
     from varsim.study.plan import Plan
     from varsim.study.result import Result
@@ -136,14 +135,13 @@ def explain(
     *,
     strategies: Sequence[str] = (),
     progress: Progress | None = None,
-    modes: "Sequence[Mode]" = (),
     steps: int | None = None,
     **named: object,
 ) -> "Why | Story | Any":
     """Why training is as slow as it is; for variables, what happens in their first steps.
 
-    `modes` and `steps`: of variables, these alone, and so many. Raises ValueError for a sweep or a
-    plan, and where so many steps are too much to be told.
+    `steps`: of variables, so many. Raises ValueError for a sweep or a plan, and where so many steps
+    are too much to be told.
     """
     asked = load(given, sets, strategies, **named)
     if isinstance(asked, Scenario):
@@ -153,7 +151,7 @@ def explain(
     if asked.kind == "variables":
         from varsim.study.steps import told
 
-        return told(asked, modes or asked.all_modes, steps)
+        return told(asked, steps)
     one = "one of them" if asked.kind == "sweep" else "its answer"
     raise ValueError(f"a {asked.kind} is of many scenarios; explain {one}")
 

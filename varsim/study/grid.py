@@ -17,7 +17,7 @@ from varsim.scenario.fault import known
 from varsim.scenario.space import Number, Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.use import replays_in_queues
-from varsim.strategies import Strategy, families, meant
+from varsim.strategies import Strategy, chosen, families, meant
 from varsim.study.candidate import Candidate, Outcome, Places
 from varsim.study.case import Case
 from varsim.study.lives import INTERVAL, KEPT
@@ -57,11 +57,8 @@ class Grid:
     def __init__(self, sweep: Sweep, part: tuple[int, int] = (1, 1)) -> None:
         self.sweep, self._part = sweep, part
         self.first = sweep.first_replications
-        there = {s.label: s for point in sweep.points for s in point.scenario.strategies}
-        for name in sweep.strategies:
-            if not any(meant(list(there.values()), [name])):
-                known = ", ".join(there)
-                raise ValueError(f"no strategy {name!r} in this scenario; it has: {known}")
+        there = [one for point in sweep.points for one in point.scenario.strategies]
+        chosen(there, sweep.strategies)  # refuses what is not there
 
     @cached_property
     def candidates(self) -> list[Candidate]:

@@ -279,13 +279,14 @@ class Story(Shown, list[Telling]):
         self.scenario = scenario
 
 
-def told(scenario: VariablesScenario, modes: Sequence[Mode], steps: int | None = None) -> Story:
-    """The first steps under each of these modes, for all equally many.
+def told(scenario: VariablesScenario, steps: int | None = None) -> Story:
+    """The first steps under each mode, for all equally many.
 
     `steps` None: as many as fit in MOST_ROWS rows. ValueError if that is too much to be told.
     """
     tellings = [
-        _fitting(scenario, mode) if steps is None else _run(scenario, mode, steps) for mode in modes
+        _fitting(scenario, mode) if steps is None else _run(scenario, mode, steps)
+        for mode in scenario.all_modes
     ]
     shown = min(one.steps for one in tellings) if steps is None else min(steps, tellings[0].steps)
     return Story(scenario, [one.first(shown) for one in tellings])
