@@ -306,7 +306,7 @@ def claim(
     if kind not in there and file.resolve() == (directory / f"{kind}.yaml").resolve():
         _refuse(f"{directory} holds {file.name}, which would be replaced", directory, default)
     check_target(directory, kind)
-    if other := replaced(directory, [kind], Origin(asked.name, asked.sha256)):
+    if other := replaced(directory, kind, Origin(asked.name, asked.sha256)):
         complain(f"varsim: {other}; its runs are kept")
     return directory
 

@@ -57,7 +57,7 @@ def run(
     Ends with 1 if a strategy deadlocked, with 3 if a target is missed or undecided.
     """
     from varsim.cli.console import Progress
-    from varsim.report.files.directory import RUN, Origin, check_target, replaced
+    from varsim.report.files.directory import Origin, check_target, replaced
     from varsim.report.files.save import save
 
     options.check_all(all_rows, format)
@@ -70,7 +70,7 @@ def run(
         refuse("--animate shows gradients, and variables have none: see varsim explain FILE")
     directory = out if out is not None else Path("reports") / what.name
     check_target(directory)
-    other = replaced(directory, RUN, Origin.of(what))
+    other = replaced(directory, "run", Origin.of(what))
     with Progress(quiet) as progress:
         result = what.run(jobs=options.processes(jobs), progress=progress)
     told = of_file(result.report, file, asked)
@@ -200,7 +200,7 @@ def _why(what: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
         from varsim.report.files.directory import Origin, check_target, replaced
 
         check_target(out, "why")
-        if other := replaced(out, ["why"], Origin.of(what)):
+        if other := replaced(out, "why", Origin.of(what)):
             complain(f"varsim: {other}")
     refuse_excess(what, sure)
     with Progress(quiet) as progress:

@@ -265,9 +265,10 @@ def _background(question: str) -> Iterator[Html]:
 
 
 def _played(report: Report) -> Iterator[Html]:
-    """The timeline, at first with the winner and the baseline only."""
+    """The timeline, at first with the winner and the baseline only; else with the next."""
     if report.played is not None:
-        opened = {"open": [report.table.rows[0], next(iter(report.families))]}
+        names = dict.fromkeys((report.table.rows[0], *report.families))
+        opened = {"open": list(names)[:2]}
         without = element("noscript", element("p", _NO_PLAYER))
         yield _section("Timeline", *_timeline(report.played() | opened), without, id="timeline")
 

@@ -9,7 +9,7 @@ replaced.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
@@ -35,7 +35,6 @@ Kind: TypeAlias = Literal[
     "calibration",
     "stragglers",
 ]
-RUN: Final[tuple[Kind, ...]] = ("run",)
 
 _VALIDATED: Final = (b"Made by `varsim validate", b"Made by `python -m validation")
 _SECTIONS: Final = (
@@ -116,12 +115,8 @@ class Origin(NamedTuple):
         return cls(scenario.name, str(provenance(scenario)["scenario_sha256"]))
 
 
-def check_target(directory: Path, *kinds: Kind) -> None:
-    """Raise NotARunError if results of one of these kinds may not be written there, or cannot.
-
-    Without kinds: of a run.
-    """
-    kinds = kinds or RUN
+def check_target(directory: Path, kind: Kind = "run") -> None:
+    """Raise NotARunError if results of this kind may not be written there, or cannot."""
     if not directory.exists():
         above = next((path for path in directory.resolve().parents if path.exists()), Path("/"))
         if not above.is_dir():
@@ -133,13 +128,13 @@ def check_target(directory: Path, *kinds: Kind) -> None:
         raise NotARunError(f"{directory} is a file; name a directory for the report")
     _finish(directory)
     there = [one for one in directory.iterdir() if not one.name.startswith(_ASIDE)]
-    if there and not set(kinds) & set(kinds_of(directory)):
-        what = KINDS[kinds[0]].said.removeprefix("the report of ").replace("a run", "a varsim run")
+    if there and kind not in kinds_of(directory):
+        what = KINDS[kind].said.removeprefix("the report of ").replace("a run", "a varsim run")
         raise NotARunError(
             f"{directory} holds files that are not {what}; they are left alone: "
             "name another directory"
         )
-    for name in sorted(_names(kinds)):
+    for name in sorted(KINDS[kind].files):
         _check_place(directory / name, "directory, or move it away")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise NotARunError(f"no permission to write in {directory}")
@@ -174,29 +169,27 @@ def facts_in(directory: Path, kind: Kind) -> dict[str, Any] | None:
         text = path.read_bytes() if path.is_file() else b""
         facts = json.loads(text)
     except (ValueError, RecursionError):
-        named = f'"kind": "{kind}"'.encode() in text[:500] or kind in RUN
+        named = f'"kind": "{kind}"'.encode() in text[:500] or kind == "run"
         return {} if _BEGINS in text[:100] and named else None
     ours = isinstance(facts, dict) and facts.get("made_by") == MADE_BY
-    return facts if ours and (kind in RUN or facts.get("kind") == kind) else None
+    return facts if ours and (kind == "run" or facts.get("kind") == kind) else None
 
 
-def replaced(directory: Path, kinds: Sequence[Kind], asked: Origin) -> str:
+def replaced(directory: Path, kind: Kind, asked: Origin) -> str:
     """What to say of results of another scenario that are replaced; empty where there are none."""
-    for kind in kinds:
-        facts = facts_in(directory, kind)
-        if facts is None:
-            continue
-        what = f"replacing {KINDS[kind].said}"
-        if not facts:
-            return f"{what} in {directory}, which was damaged"
-        name, provenance = facts.get("name"), facts.get("provenance")
-        if name != asked.name:
-            return f"{what} of {name!r} in {directory} with that of {asked.name!r}"
-        made = provenance if isinstance(provenance, dict) else {}
-        if asked.sha256 not in (facts.get("asked_sha256"), made.get("scenario_sha256")):
-            how = "made with other settings or by another version"
-            return f"{what} of {name!r} in {directory}, {how}"
-    return ""
+    facts = facts_in(directory, kind)
+    if facts is None:
+        return ""
+    what = f"replacing {KINDS[kind].said}"
+    if not facts:
+        return f"{what} in {directory}, which was damaged"
+    name, provenance = facts.get("name"), facts.get("provenance")
+    if name != asked.name:
+        return f"{what} of {name!r} in {directory} with that of {asked.name!r}"
+    made = provenance if isinstance(provenance, dict) else {}
+    if asked.sha256 in (facts.get("asked_sha256"), made.get("scenario_sha256")):
+        return ""
+    return f"{what} of {name!r} in {directory}, made with other settings or by another version"
 
 
 def check_file(path: Path, mark: str, by: str) -> None:
@@ -218,8 +211,7 @@ def put(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
     put there is kept, and so are the runs and the space of a sweep. Raises NotARunError as
     `check_target` does, OSError if it cannot be written.
     """
-    group = RUN if kind in RUN else (kind,)
-    check_target(directory, *group)
+    check_target(directory, kind)
     made, aside = not directory.exists(), directory / f"{_ASIDE}{os.getpid()}"
     with said_of(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -228,8 +220,8 @@ def put(directory: Path, kind: Kind, fill: Callable[[Path], T]) -> T:
             aside.mkdir()
             filled = fill(aside)
             written = {path.name for path in aside.iterdir()}
-            older = [one for one in kinds_of(directory) if one in group and one != "validation"]
-            gone = _names(older) - written - _BEGUN
+            older = kind != "validation" and kind in kinds_of(directory)
+            gone = KINDS[kind].files - written - _BEGUN if older else ()
             for name in filter(lambda name: (directory / name).exists(), gone):
                 (aside / f"{_GONE}{name}").touch()
             aside.rename(directory / _WHOLE)
@@ -298,10 +290,6 @@ def _runs(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     return True
-
-
-def _names(kinds: Sequence[Kind]) -> frozenset[str]:
-    return frozenset[str]().union(*(KINDS[kind].files for kind in kinds))
 
 
 def _just_began(directory: Path) -> bool:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SLICES = 500_000
 MOST_GRADIENTS = 100_000  # and updates
-_WORKER, _PHASE, START = (Span._fields.index(name) for name in ("worker", "phase", "start"))
+START = Span._fields.index("start")
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,'
 _SPAN = f',\n{_SLICE}"name":"%s","args":{{"iteration":%d%s}}}}'
 _VERSION = f',\n{_SLICE}"name":"step %d"}}'
@@ -143,24 +143,17 @@ def _csv(names: Iterable[str], traces: Sequence[Trace], columns: Iterator[_Parts
 
 
 def _updates(trace: Trace) -> _Parts:
-    return map(_update_columns, Gradients.of(trace).parts())
-
-
-def _update_columns(rows: Gradients) -> list[_Column]:
-    ended_step = [str(step) for step in rows.applied_step.tolist()]
-    staleness = [str(number) for number in (rows.applied_step - rows.read_step).tolist()]
-    age = np.where(rows.ended, rows.applied - rows.read, -1)
-    for index in np.flatnonzero(rows.applied_step < 0).tolist():  # pending or lost
-        ended_step[index] = staleness[index] = ""
-    return [
-        *(rows.worker, rows.iteration, seconds_text(rows.read), rows.read_step),
-        *(seconds_text(rows.compute_start), seconds_text(rows.computed)),
-        *(seconds_text(rows.arrived), seconds_text(rows.applied), ended_step),
-        np.array(OUTCOMES, dtype=object)[rows.outcome],
-        [repr(share) for share in rows.applied_share.tolist()],
-        staleness,
-        seconds_text(age),
-    ]
+    for rows in Gradients.of(trace).parts():
+        never = rows.applied_step < 0  # pending or lost
+        yield [
+            *(rows.worker, rows.iteration, seconds_text(rows.read), rows.read_step),
+            *map(seconds_text, (rows.compute_start, rows.computed, rows.arrived, rows.applied)),
+            np.where(never, "", rows.applied_step.astype(object)),
+            np.array(OUTCOMES, dtype=object)[rows.outcome],
+            list(map(repr, rows.applied_share.tolist())),
+            np.where(never, "", (rows.applied_step - rows.read_step).astype(object)),
+            seconds_text(np.where(rows.ended, rows.applied - rows.read, -1)),
+        ]
 
 
 def _span_columns(rows: Rows, count: int) -> _Parts:
@@ -211,22 +204,14 @@ def _kept_spans(result: Result[Any], most: int) -> list[int]:
     """How many spans of each trace are saved: whole replications first, then equal parts."""
     kept = [0] * len(result.traces)
     for replication in range(result.replications):
-        indices = range(replication, len(result.traces), result.replications)
-        wanted = [len(result.traces[index].span_rows) for index in indices]
-        given = fair_shares(wanted, most)
-        for index, count in zip(indices, given, strict=True):
-            kept[index] = count
-        if given != wanted:
-            break
-        most -= sum(given)
+        own = slice(replication, None, result.replications)
+        kept[own] = fair_shares([len(trace.span_rows) for trace in result.traces[own]], most)
+        most -= sum(kept[own])
     return kept
 
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
-
-
-T = TypeVar("T", int, NDArray[np.int64])
 
 
 def chrome_trace(
@@ -253,17 +238,8 @@ def chrome_trace(
         file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
         file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
         for process, (trace, *counts) in enumerate(zip(traces, *kept.values(), strict=True), 1):
-            spans, sends, some, first = counts
-            gradients = trace.gradient_rows.least(_ROW["read"], some)
-            for texts in (
-                [_names(trace, process)],
-                _spans(trace, process, spans, gradients),
-                _sends(trace, process, sends),
-                _versions(trace, process, first),
-                _arrows(trace, process, gradients, first),
-            ):
-                for text in texts:
-                    file.write(text.encode())
+            for text in _events(trace, process, *counts):
+                file.write(text.encode())
         file.write(b"\n]}\n")
     return packed.getvalue(), tuple(
         f"{FILE}: the first {count:,} of {of:,} {what} of {trace.strategy}"
@@ -273,20 +249,40 @@ def chrome_trace(
     )
 
 
-def _names(trace: Trace, process: int) -> str:
+def _events(
+    trace: Trace, process: int, spans: int, sends: int, some: int, updates: int
+) -> Iterator[str]:
+    """All of a strategy: its first spans, sends, gradients and updates, so many of each."""
+    gradients = trace.gradient_rows.least(_ROW["read"], some)
+    model, beside = trace.workers + 1, trace.workers + 2
+    yield _names(trace, process, model, beside)
+    rows = trace.span_rows.least(START, spans)
+    fates = {
+        (row[_ROW["worker"]], row[_ROW["iteration"]]): _fate(row) for row in gradients.tolist()
+    }
+    computed = (
+        (worker, iteration if phase == Phase.COMPUTE else -1)
+        for worker, phase, _, _, iteration in rows.tolist()
+    )
+    yield from _slices(rows, process, 1, [fates.get(pair, "") for pair in computed])
+    yield from _slices(trace.send_rows.least(START, sends), process, beside, [""] * sends)
+    yield from _versions(trace, process, model, updates)
+    yield from _arrows(gradients, process, model, updates)
+
+
+def _names(trace: Trace, process: int, model: int, beside: int) -> str:
     """The process, its threads, and the loss as a counter."""
+    tracks = []
+    for rank in range(trace.workers):
+        tracks.append((rank + 1, f"worker {rank}"))
+        tracks += [(rank + beside, f"worker {rank}, sending")] * bool(len(trace.send_rows))
     events: list[dict[str, object]] = [
         {"name": "process_name", "args": {"name": trace.strategy}},
         {"name": "process_sort_index", "args": {"sort_index": process}},
     ]
-    tracks = [(n + 1, f"worker {n}") for n in range(trace.workers)]
-    if len(trace.send_rows):
-        lanes = [(_lane(trace, n), f"worker {n}, sending") for n in range(trace.workers)]
-        tracks = [track for pair in zip(tracks, lanes, strict=True) for track in pair]
-    for place, (number, name) in enumerate([*tracks, (trace.workers + 1, "model")]):
-        thread = {"tid": number}
-        events.append({"name": "thread_name", **thread, "args": {"name": name}})
-        events.append({"name": "thread_sort_index", **thread, "args": {"sort_index": place}})
+    for place, (number, name) in enumerate([*tracks, (model, "model")]):
+        events.append({"name": "thread_name", "tid": number, "args": {"name": name}})
+        events.append({"name": "thread_sort_index", "tid": number, "args": {"sort_index": place}})
     named = [{"ph": "M", "pid": process, **event} for event in events]
     lines = [json.dumps(event, separators=(",", ":")) for event in named]
     lines += [
@@ -298,42 +294,16 @@ def _names(trace: Trace, process: int) -> str:
     return "".join(",\n" + line for line in lines)
 
 
-def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64]) -> Iterator[str]:
-    """The first `count` spans.
+def _slices(rows: NDArray[np.int64], process: int, track: int, more: list[str]) -> Iterator[str]:
+    """Stretches of time, each on the track of its worker; `track`: that of the first.
 
     Times are microseconds with exact nanoseconds behind the point.
     """
-    worker, phase, start, end, iteration = trace.span_rows.least(START, count).T
-    columns = [
-        *(np.full(count, process), worker + 1, *_micro(start), *_micro(end - start)),
-        *(np.array(ACTIVITIES, dtype=object)[phase], iteration),
-        _fates(worker, np.where(phase == Phase.COMPUTE, iteration, -1), gradients),
-    ]
-    yield from filled(_SPAN, columns)
-
-
-def _sends(trace: Trace, process: int, count: int) -> Iterator[str]:
-    """The first `count` of what is sent beside computation."""
-    worker, phase, start, end, iteration = trace.send_rows.least(START, count).T
-    columns = [
-        *(np.full(count, process), _lane(trace, worker), *_micro(start), *_micro(end - start)),
-        *(np.array(ACTIVITIES, dtype=object)[phase], iteration, np.full(count, "", dtype=object)),
-    ]
-    yield from filled(_SPAN, columns)
-
-
-def _lane(trace: Trace, worker: T) -> T:
-    """The track of what a worker sends beside its computation."""
-    return worker + trace.workers + 2
-
-
-def _fates(
-    worker: NDArray[np.int64], iteration: NDArray[np.int64], gradients: NDArray[np.int64]
-) -> NDArray[np.object_]:
-    """What became of the gradients that are computed, as more arguments of their slices."""
-    told = {(row[_ROW["worker"]], row[_ROW["iteration"]]): _fate(row) for row in gradients.tolist()}
-    pairs = zip(worker.tolist(), iteration.tolist(), strict=True)
-    return np.array([told.get(pair, "") for pair in pairs], dtype=object)
+    worker, phase, start, end, iteration = rows.T
+    times = (*_micro(start), *_micro(end - start))
+    names = np.array(ACTIVITIES, dtype=object)[phase]
+    whose = (np.full(len(rows), process), worker + track)
+    yield from filled(_SPAN, [*whose, *times, names, iteration, more])
 
 
 def _fate(row: list[int]) -> str:
@@ -343,32 +313,27 @@ def _fate(row: list[int]) -> str:
     return f'{text},"staleness":{row[_ROW["applied_step"]] - row[_ROW["read_step"]]}'
 
 
-def _versions(trace: Trace, process: int, count: int) -> Iterator[str]:
+def _versions(trace: Trace, process: int, track: int, count: int) -> Iterator[str]:
     """The model: a slice from each of its first updates to the next, and the updates."""
     end = int(trace.steps[count]) if count < len(trace.steps) else trace.end
     bounds = np.concatenate([[0], trace.steps[:count], [end]]).astype(np.int64)
-    track = [np.full(count + 1, process), np.full(count + 1, trace.workers + 1)]
-    lengths = _micro(np.diff(bounds))
-    yield from filled(_VERSION, [*track, *_micro(bounds[:-1]), *lengths, np.arange(count + 1)])
-    yield from filled(_UPDATE, [*(one[1:] for one in track), *_micro(bounds[1:-1])])
+    own = [np.full(count + 1, process), np.full(count + 1, track)]
+    times = (*_micro(bounds[:-1]), *_micro(np.diff(bounds)))
+    yield from filled(_VERSION, [*own, *times, np.arange(count + 1)])
+    yield from filled(_UPDATE, [*(one[1:] for one in own), *_micro(bounds[1:-1])])
 
 
-def _arrows(
-    trace: Trace, process: int, gradients: NDArray[np.int64], versions: int
-) -> Iterator[str]:
+def _arrows(gradients: NDArray[np.int64], process: int, track: int, versions: int) -> Iterator[str]:
     """Of each gradient that was applied: from the read by the computation to the model."""
     used = np.isin(gradients[:, _ROW["outcome"]], (Outcome.APPLIED, Outcome.PARTLY))
     used &= gradients[:, _ROW["applied_step"]] < versions
     rows = gradients[used]
     numbers, own = np.arange(len(rows)), np.full(len(rows), process)
-    of_worker, of_model = rows[:, _ROW["worker"]] + 1, np.full(len(rows), trace.workers + 1)
-    for sign, track, column in (
-        ("s", of_worker, "read"),
-        ("t", of_worker, "compute_start"),
-        ("f", of_model, "applied"),
-    ):
+    worker, model = rows[:, _ROW["worker"]] + 1, np.full(len(rows), track)
+    ways = (("s", worker, "read"), ("t", worker, "compute_start"), ("f", model, "applied"))
+    for sign, place, column in ways:
         signs = [sign] * len(rows)
-        yield from filled(_FLOW, [signs, own, numbers, own, track, *_micro(rows[:, _ROW[column]])])
+        yield from filled(_FLOW, [signs, own, numbers, own, place, *_micro(rows[:, _ROW[column]])])
 
 
 def _micro(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -383,14 +348,11 @@ def exact_seconds(time: int) -> str:
 
 def filled(template: str, columns: Sequence[NDArray[Any] | list[str]]) -> Iterator[str]:
     """The template filled once per row, in chunks; one `%` field per column, equally long."""
-    count = len(columns[0])
-    for start in range(0, count, _CHUNK):
-        stop = min(start + _CHUNK, count)
-        parts = [
-            part if isinstance(part, list) else part.tolist()
-            for part in (column[start:stop] for column in columns)
-        ]
-        yield template * (stop - start) % tuple(chain.from_iterable(zip(*parts, strict=True)))
+    for start in range(0, len(columns[0]), _CHUNK):
+        parts = (column[start : start + _CHUNK] for column in columns)
+        texts = [part if isinstance(part, list) else part.tolist() for part in parts]
+        rows = zip(*texts, strict=True)
+        yield template * len(texts[0]) % tuple(chain.from_iterable(rows))
 
 
 def seconds_text(times: NDArray[np.int64]) -> list[str]:
