@@ -38,6 +38,7 @@ OF_FAILURES: Final = {"attempts.csv": "one row per attempt of a job, from a star
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
 MOST_LINKS: Final = 20  # of the table
 POINTS: Final = 200  # of a curve, at most
+_CURVE: Final = ("who", "x", "mean", "low", "high")
 _MOST_BINS: Final = 60  # of a distribution
 
 
@@ -45,15 +46,12 @@ def charts(result: "Result[Any]", named: Mapping[str, str]) -> Iterator[Chart]:
     """Loss against time and against updates, of what every replication evaluated."""
     for by, x in (("time", "time (s)"), ("global_step", "updates")):
         rows = [
-            (named[label], *row)
+            dict(zip(_CURVE, (named[label], *row), strict=True))
             for label in result.strategies
             for row in _curve(result, label, even=by == "time")
         ]
         if rows:
-            data = dict(
-                zip(("who", "x", "mean", "low", "high"), zip(*rows, strict=True), strict=True)
-            )
-            yield Chart("loss", "lines", data, x, "loss", "who", result.target_loss)
+            yield Chart.of("loss", "lines", rows, x, "loss", by="who", target=result.target_loss)
 
 
 def _curve(result: "Result[Any]", strategy: str, even: bool) -> list[tuple[float, ...]]:
@@ -305,11 +303,12 @@ def along(table: Table, metrics: Mapping[str, str], named: Mapping[str, str]) ->
                 continue
             for x, cell in zip(places, column.cells, strict=True):
                 if isinstance(cell, Number) and math.isfinite(cell.mean):
-                    rows.append((named[label], x, *_bounds(cell), cell.verdict == "best"))
-        if any(row[2] for row in rows):
-            names = ("who", "x", "mean", "low", "high", "ring")
-            data = dict(zip(names, zip(*rows, strict=True), strict=True))
-            found.append(Chart("along", "lines", data, across, head, "who", ring="its best"))
+                    row = (named[label], x, *_bounds(cell))
+                    best = {"ring": cell.verdict == "best"}
+                    rows.append(dict(zip(_CURVE, row, strict=True)) | best)
+        if any(row["mean"] for row in rows):
+            words = {"by": "who", "ring": "its best"}
+            found.append(Chart.of("along", "lines", rows, across, head, **words))
     return found
 
 
