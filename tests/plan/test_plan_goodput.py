@@ -119,7 +119,7 @@ def test_shares_are_apart_by_points(tmp_path: Path) -> None:
     (one,) = found.best.judgements
     (column,) = (column for column in found.report.table.columns if column.key == "goodput")
     assert isinstance(column.cells[0], Number)
-    assert column.cells[0].margin == pytest.approx(one.surely - 0.7)
+    assert column.cells[0].margin == pytest.approx(one.confidence_bound - 0.7)
 
 
 def test_a_plan_of_which_nothing_is_kept_says_so(tmp_path: Path) -> None:

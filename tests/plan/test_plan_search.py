@@ -99,7 +99,9 @@ class TestTheAnswer:
         result = simulate(scenario)
         assert result.estimate(best.strategy, "examples_per_s") == best.speed
         assert all(judgement.met for judgement in result.judgements)
-        assert [j.surely for j in result.judgements] == [j.surely for j in best.judgements]
+        assert [j.confidence_bound for j in result.judgements] == [
+            j.confidence_bound for j in best.judgements
+        ]
 
     @pytest.mark.parametrize(
         "objective", [name for name, about in OBJECTIVES.items() if not about.needs_loss]

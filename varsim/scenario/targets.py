@@ -146,7 +146,7 @@ EQUAL_WITHIN: Final = 0.02
 class Reporting(Model):
     """How results are read; nothing here changes a run.
 
-    `equal_within`: alternatives that surely differ by no more than this share are called
+    `equal_within`: alternatives that differ by no more than this share are called
     practically equal, and none whose lead is less on average is called the best; of one that is,
     being ahead is sure, not by how much. `measure_after`: rates and
     shares (of updates, gradients, examples, the time split, wasted compute; times of steps and

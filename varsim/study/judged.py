@@ -162,7 +162,7 @@ def margin(one: Judgement, *, mean: bool = False) -> float:
 
     Below 0 where it misses it; nan where the number does not exist. Of a bound 0, the difference.
     """
-    value = one.mean if mean else one.surely
+    value = one.mean if mean else one.confidence_bound
     gap = value - one.bound if BOUNDS[one.target] else one.bound - value
     return gap / one.bound if one.bound else gap
 

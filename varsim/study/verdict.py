@@ -536,7 +536,7 @@ _REACHED: Final = 1e-9
 class Judgement(NamedTuple):
     """One target and one strategy: `met`, `missed`, or, with a `doubt`, neither.
 
-    `mean`: of the replications; nan where the number does not exist in all of them. `surely`: the
+    `mean`: of the replications; nan where the number does not exist in all of them. `confidence_bound`: the
     end of the one-sided 95 % interval that the target is compared with; with one replication the
     value itself.
     """
@@ -545,7 +545,7 @@ class Judgement(NamedTuple):
     strategy: str
     bound: float
     mean: float
-    surely: float
+    confidence_bound: float
     met: bool
     missed: bool = False
     doubt: Doubt = ""

@@ -163,7 +163,7 @@ def data(plan: "Plan") -> Data:
     columns += [name for metric in estimated for name in (metric, f"{metric}_half_width")]
     rows = []
     for number, one in sorted(plan.outcomes.items()):
-        reached = {judgement.target: judgement.surely for judgement in one.judgements}
+        reached = {judgement.target: judgement.confidence_bound for judgement in one.judgements}
         numbers = (part for name in estimated for part in _mean_and_half(one.estimate(name)))
         rows.append(
             [
@@ -248,7 +248,7 @@ def _cell(plan: "Plan", one: Judged | None) -> dict[str, Any] | None:
                 "target": judgement.target,
                 "bound": judgement.bound,
                 "mean": plain_number(judgement.mean),
-                "confidence_bound": plain_number(judgement.surely),
+                "confidence_bound": plain_number(judgement.confidence_bound),
                 "met": judgement.met,
             }
             for judgement in one.judgements
