@@ -536,9 +536,9 @@ _REACHED: Final = 1e-9
 class Judgement(NamedTuple):
     """One target and one strategy: `met`, `missed`, or, with a `doubt`, neither.
 
-    `mean`: of the replications; nan where the number does not exist in all of them. `confidence_bound`: the
-    end of the one-sided 95 % interval that the target is compared with; with one replication the
-    value itself.
+    `mean`: of the replications; nan where the number does not exist in all of them.
+    `confidence_bound`: the end of the one-sided 95 % interval that the target is compared with;
+    with one replication the value itself.
     """
 
     target: str
