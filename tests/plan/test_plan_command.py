@@ -74,7 +74,7 @@ def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
     cells = (out / "configurations.csv").read_text().splitlines()
     assert len(cells) == 1 + facts["configurations"]["simulated"]
     assert cells[0].startswith(
-        "cell,strategy,cluster.workers,cluster.parameter_servers,replications,verdict,"
+        "configuration,strategy,cluster.workers,cluster.parameter_servers,replications,verdict,"
     )
     page = (out / "report.html").read_text()
     assert re.search(r'<th scope="col">examples/s &gt;= 150\b', page), "on narrow screens, too"

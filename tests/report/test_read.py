@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import varsim
-from tests.plan.planning import text as plan_text
 from tests.sweep.sweeping import SWEPT
 
 LEARNS = """\
@@ -23,6 +22,17 @@ strategies: [{kind: on_write}, {kind: none}]
 targets: {loss: 0.1}
 stop: {time: 3 s}
 """
+PLANNED = (
+    SWEPT.partition("sweep:")[0]
+    + """\
+targets: {throughput: 60 examples/s}
+prices: {device_hour: 2.0}
+plan:
+  minimize: cost_per_hour
+  space: {cluster.workers: [2, 3, 4]}
+  most_replications: 4
+"""
+)
 
 
 def found(product: str) -> tuple[Any, str]:
@@ -30,7 +40,7 @@ def found(product: str) -> tuple[Any, str]:
     if product == "sweep":
         return varsim.sweep(SWEPT), "examples_per_s"
     if product == "plan":
-        return varsim.plan(plan_text()), "cost_per_hour"
+        return varsim.plan(PLANNED), "cost_per_hour"
     if product == "tune":
         return varsim.tune(LEARNS, rates=[0.1, 0.3]), "time_to_target"
     return varsim.run(LEARNS), "examples_per_s"
