@@ -15,7 +15,7 @@ project = "varsim"
 author = copyright = "The varsim maintainers"
 release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "formulas", "generated"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "explorable", "formulas", "generated"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"

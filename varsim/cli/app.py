@@ -82,6 +82,7 @@ def options(
 COMMANDS: Final = (
     runs.run,
     campaigns.sweep,
+    campaigns.explore,
     campaigns.merge,
     campaigns.plan,
     campaigns.tune,

@@ -149,6 +149,55 @@ def sweep(
         raise typer.Exit(FAILED)
 
 
+def explore(
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write; default: reports/<scenario name>.html."),
+    ] = None,
+    vary: Annotated[
+        list[str],
+        typer.Option(metavar="PATH=1,2,4", help="A slider, with these values; repeatable."),
+    ] = [],  # noqa: B006
+    replications: options.Replications = None,
+    sets: options.Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
+    bet: Annotated[
+        bool, typer.Option("--bet", help="Hide what comes out until the reader has made a bet.")
+    ] = False,
+    quiet: options.Quiet = False,
+    yes: options.Yes = False,
+) -> None:
+    """Make one page with sliders of a sweep, for a browser without a network.
+
+    Sliders for up to four quantities, of `sweep:` or --vary; at most 200 points, all simulated
+    before. The address names the point that is shown, so that a link opens it.
+    """
+    from varsim.cli.console import Progress
+    from varsim.report.explore import MARK, Explored, explorable, page
+    from varsim.report.files.directory import check_file, put_file
+    from varsim.scenario.sweep import load_sweep
+
+    given = options.with_shorthands([*sets, *vary], seed=None, replications=replications)
+    asked = load_sweep(file, given)
+    if why := explorable(asked):
+        refuse(why)
+    _refuse_excess(swept_of(asked, file), yes)
+    place = out or Path("reports") / f"{asked.name}.html"
+    if out is None:
+        place.parent.mkdir(exist_ok=True)
+    check_file(place, MARK, "varsim explore")
+    explored = []
+    with Progress(quiet) as progress:
+        for number, point in enumerate(asked.points):
+            progress(number, len(asked.points))
+            result = point.scenario.run()
+            explored.append(Explored(point, result, result.report))
+        progress(len(explored), len(explored))
+    put_file(place, page(asked, explored, question(file, changed=sets), bet=bet))
+    write(f"page: {place}, {len(explored)} points")
+
+
 def merge(
     file: options.File,
     parts: Annotated[

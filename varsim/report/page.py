@@ -56,17 +56,17 @@ def page(report: Report, files: Mapping[str, str]) -> str:
     made = f"Made by varsim {version}. This page is one file without external resources."
     body = [element("header", header), element("main", *main), element("footer", made)]
     names = ["shared", *["chart"] * bool(report.charts), *["player"] * (report.played is not None)]
-    return _document(report, "sheet", body, names)
+    return document(report, "sheet", body, names)
 
 
 def player(report: Report) -> str:
     """The timeline of a report as a page of its own."""
     assert report.played is not None, "a report with a timeline"
     body = [element("noscript", f"{report.name}: {_NO_SCRIPT}"), *_timeline(report.played())]
-    return _document(report, "alone", body, ["shared", "player"])
+    return document(report, "alone", body, ["shared", "player"])
 
 
-def _document(report: Report, kind: str, body: Sequence[str], names: Sequence[str]) -> str:
+def document(report: Report, kind: str, body: Sequence[str], names: Sequence[str]) -> str:
     """A page with its scripts, whose policy admits these and its style, each by its hash."""
     every, style = scripts(), Html(_style(report))
     own = [every[name] for name in names]
@@ -275,7 +275,7 @@ def _played(report: Report) -> Iterator[Html]:
 
 def _timeline(played: Mapping[str, Any]) -> list[Html]:
     content = element("script", data(played), type="application/json", id="player-data")
-    return [element("div", id="player"), content]
+    return [element("div", id="player", class_="player"), content]
 
 
 def _map(table: Table) -> Html:

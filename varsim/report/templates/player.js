@@ -1,8 +1,7 @@
 // The timeline to walk through: all strategies of a run on one clock, drawn on a canvas.
-// It reads the JSON beside it (report/charts/timeline.py says what is in that), and nothing else.
+// It reads its data (report/charts/timeline.py says what is in them), and nothing else.
 "use strict";
-(() => {
-  const root = document.getElementById("player"), data = JSON.parse(document.getElementById("player-data").textContent);
+const player = (root, data, signal) => {
   const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, AXIS = 22;
   const WAITS = ["barrier", "token", "lock", "queue"];
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
@@ -458,7 +457,7 @@
   on(canvas, "pointercancel", () => { held = null; }); // a finger that scrolls the page
   on(canvas, "pointerleave", hush);
   on(canvas, "dblclick", () => show(0, data.end));
-  redrawn(root, layout);
+  redrawn(root, layout, signal);
   layout();
 
   // The frame that a notebook shows it in is as high as what is told, and shrinks only where it gets another width, not while one steps through.
@@ -481,4 +480,6 @@
   };
   new MutationObserver(follow).observe(around, { attributeFilter: ["data-jp-theme-light"] });
   follow();
-})();
+};
+const played = document.getElementById("player-data");
+if (played) player(document.getElementById("player"), JSON.parse(played.textContent));
