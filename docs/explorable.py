@@ -19,9 +19,12 @@ def made(app: Any, failure: Exception | None) -> None:
     for file in sorted((HERE / "explore").glob("*.yaml")):
         page = folder / f"{file.stem}.html"
         command = ["-m", "varsim", "explore", str(file), "--bet", "-q", "--out", str(page)]
-        subprocess.run([sys.executable, *command], check=True, env=bundled, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, *command], check=True, env=bundled, stdout=subprocess.DEVNULL
+        )
 
 
 def setup(app: Any) -> dict[str, bool]:
+    """Know when the site has been built."""
     app.connect("build-finished", made)
     return {"parallel_read_safe": True}
