@@ -39,7 +39,6 @@ from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
 from varsim.report.wording import listed
 from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.writing import MADE_BY, provenance
-from varsim.strategies import family
 from varsim.study.steps import Row, Story, Telling
 
 _MOST_DECIMALS: Final = 3
@@ -74,7 +73,7 @@ def report(story: Story) -> Report:
         details=(_setting(scenario), *tables),
         always=1 + len(tables),
         provenance=provenance(scenario),
-        families={label: family(one.mode) for label, one in told.items()},
+        families={one.label: one.family for one in scenario.strategies},
         data=Data(_COLUMNS, rows),
         facts=partial(document, story, rows),
     )

@@ -63,7 +63,7 @@ def report(result: "Ran") -> Report:
         tuple(_notes(result)),
         next="varsim explain FILE",
         pictures=lambda: (
-            *bars(table, "step_time"),
+            *(one._replace(x="time per step (s)") for one in bars(table, "step_time")),
             *cut_bars(table, "time_split"),
             timeline(result, played(), named),
         ),
