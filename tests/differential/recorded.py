@@ -43,7 +43,7 @@ def entries() -> list[dict[str, Any]]:
 
 def digests(text: str) -> list[dict[str, Any]]:
     """The digests of replication 0 of each strategy of a scenario."""
-    read = load_text(_MODE.sub(r"\1", _GONE.sub("", text)))
+    read = load_text(_MODE.sub(r"\1", _GONE.sub("", text)).replace(" law:", " distribution:"))
     if not isinstance(read, Scenario):
         return [digest_of_program(run_of_program(read, mode)) for mode in read.all_modes]
     return [digest(run_one(Run(read, at, 0))) for at in range(len(read.strategies))]
