@@ -25,9 +25,8 @@ from tests.engines import (
 )
 from tests.oracle import drawing as servers
 from tests.properties import drawing as anything
-from tests.seams import Run, Trace, run_one
+from tests.seams import Outcome, Run, Trace, run_one
 from varsim import Scenario
-from varsim.cluster.record.trace import Outcome
 
 MS = 1e-3
 # Bytes/s, so many that a message passes in the instant in which it sets off; and who still sends in
