@@ -118,3 +118,26 @@ def test_an_error_can_be_pickled() -> None:
     with pytest.raises(ScenarioError) as caught:
         load_text("a: b")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "today"),
+    [
+        (
+            "failures: {of: [{domain: worker, law: {kind: exponential, mean: 1 d}}]}",
+            "distribution",
+        ),
+        ("targets: {loss: 1, time_to_loss: 2 s}", "time_to_target"),
+        ("targets: {wasted: 0.1}", "wasted_compute"),
+    ],
+)
+def test_keys_of_older_files_are_read_and_written_as_of_today(old: str, today: str) -> None:
+    key = next(word for word in ("law", "time_to_loss", "wasted") if f"{word}:" in old)
+    base = str(WRITTEN["bases"]["gone"])
+    found, now = load(f"{base}\n{old}"), load(f"{base}\n{old.replace(f'{key}:', f'{today}:')}")
+
+    assert found == now
+    assert f"{today}:" in repr(found)
+    both = old.replace(f"{key}:", f"{today}: 1, {key}:")
+    with pytest.raises(ScenarioError, match=f"unknown key '{key}'"):
+        load(f"{base}\n{both}")

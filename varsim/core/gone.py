@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _HIERARCHICAL: Final = "write hierarchical, or a collective of your own (varsim.register)"
-_DISTRIBUTION: Final = "write distribution"
 _OWN: Final = "write nodes, star or full_mesh, or a network of your own (varsim.register)"
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -15,6 +14,13 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 # Tables of `varsim list`.
 TABLES: Final[Mapping[str, str]] = {"laws": "write varsim list distributions"}
+
+# Keys of older scenario files, which are read as what they are called today.
+RENAMED: Final[Mapping[str, str]] = {
+    "law": "distribution",
+    "time_to_loss": "time_to_target",
+    "wasted": "wasted_compute",
+}
 
 # Of scenarios: `owner.key`, or `owner.key=value`; the owner is the name of the mapping or its kind.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -27,11 +33,6 @@ SETTINGS: Final[Mapping[str, str]] = {
     "local_sgd.levels": "write period: all copies are averaged together",
     "local_sgd.ranks_per_group": "leave it out: gradients are averaged in warm-up, by all",
     "local_sgd.optimizer_state": "leave it out: every worker keeps its optimizer's state",
-    "components.law": _DISTRIBUTION,
-    "correlated.law": _DISTRIBUTION,
-    "of.law": _DISTRIBUTION,
-    "targets.wasted": "write wasted_compute, as the metric is called",
-    "targets.time_to_loss": "write time_to_target, as the metric is called",
     "variables.vary": "sweep how often is read, for example "
     "sweep: {program.outside.0.times: [1, 2, 4]}",
     "network.kind=ring": _OWN,

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from varsim.core.gone import RENAMED
 from varsim.core.table import as_kind
 from varsim.scenario.bundled import bundled, located
 from varsim.scenario.change import changed
@@ -147,7 +148,7 @@ def modelled(
     faults: list[Fault] = []
     left_out = 0
     guessed: set[tuple[object, ...]] = set()
-    root = _by_kind(root, model)
+    root = _by_kind(_renamed(root), model)
     for _ in range(_MOST_ROUNDS):
         try:
             content = plain(root)
@@ -167,6 +168,22 @@ def modelled(
         assert isinstance(fresh, MappingNode)
         root = apply_corrections(fresh, told.corrections)
     return None, faults, left_out
+
+
+def _renamed(node: Node) -> Any:
+    """The tree with keys of older files under the names that they have today."""
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.mark, [_renamed(one) for one in node.items])
+    if not isinstance(node, MappingNode):
+        return node
+    today = {key: RENAMED.get(key, key) for key in node.keys}
+    # Where both are given the older one is refused, as any other key that is unknown.
+    today |= {key: key for key, name in today.items() if key != name and name in node.keys}
+    return MappingNode(
+        node.mark,
+        {today[key]: mark for key, mark in node.keys.items()},
+        {today[key]: _renamed(value) for key, value in node.values.items()},
+    )
 
 
 def _by_kind(root: MappingNode, model: type[BaseModel]) -> MappingNode:
