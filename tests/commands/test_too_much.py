@@ -215,7 +215,7 @@ def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, a
         (
             "plan",
             PLAN.replace("cluster.workers: [2, 4]", "failures.of.0.mtbf: [1 s, 1000 s]"),
-            "Failed configurations: 1, such as async PS with mtbf = 1 s: ",
+            "1 of 2 configurations failed, such as async PS with mtbf = 1 s: ",
             0,
         ),
     ],

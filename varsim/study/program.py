@@ -8,13 +8,14 @@ from varsim.cluster.record.trace import Trace
 from varsim.core.operation import DEFAULT_DEVICE, Device
 from varsim.core.units import format_count
 from varsim.distribute.program_run import CROSS_REPLICA, Mode, ValueSummary
-from varsim.scenario.variables import VariablesScenario
 from varsim.study.gradients import NANOSECONDS, window
 from varsim.study.metrics import measure_program, worker_time
 from varsim.study.tables import OF_ACTS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from varsim.scenario.variables import VariablesScenario
 
 
 def of_program(trace: Trace) -> ProgramTrace:
@@ -106,7 +107,7 @@ class ProgramBeginning(NamedTuple):
     measured: Mapping[str, float]
 
 
-def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
+def begin_program(scenario: "VariablesScenario") -> list[ProgramBeginning]:
     """The first steps under every mode, in the first replication."""
     program, found = scenario.program, []
     for index, mode in enumerate(scenario.all_modes):
@@ -124,7 +125,7 @@ def begin_program(scenario: VariablesScenario) -> list[ProgramBeginning]:
     return found
 
 
-def excess(scenario: VariablesScenario) -> str:
+def excess(scenario: "VariablesScenario") -> str:
     """Why so many reads, writes and messages are too much to be meant; or nothing."""
     number = work(scenario)
     if number <= MOST_EVENTS:
@@ -135,13 +136,13 @@ def excess(scenario: VariablesScenario) -> str:
     )
 
 
-def work(scenario: VariablesScenario) -> float:
+def work(scenario: "VariablesScenario") -> float:
     """About how many reads, writes and messages all runs of a scenario take, at most."""
     acts = scenario.acts(scenario.program.steps) * scenario.replications
     return float(acts * sum(_messages(scenario, mode) for mode in scenario.all_modes))
 
 
-def _work(scenario: VariablesScenario, mode: Mode) -> float:
+def _work(scenario: "VariablesScenario", mode: Mode) -> float:
     """What all steps take: acts, each with its messages, and the values worked out in them."""
     program = scenario.program
     sizes = {variable.name: variable.filled_size for variable in scenario.variables}
@@ -154,7 +155,7 @@ def _work(scenario: VariablesScenario, mode: Mode) -> float:
     return messages + _MESSAGES * values / _BYTES
 
 
-def _messages(scenario: VariablesScenario, mode: Mode) -> int:
+def _messages(scenario: "VariablesScenario", mode: Mode) -> int:
     """About how many messages an act of a replica takes, at most."""
     ring = mode == "on_write" and scenario.cross_device_ops == "ring"
     return 2 * scenario.cluster.workers if ring else _MESSAGES
