@@ -78,6 +78,7 @@ def test_a_tutorial_shows_what_is_printed(
     [
         "reference/command_line",
         pytest.param("how_to/plan", marks=pytest.mark.slow),  # 25 s
+        pytest.param("how_to/record", marks=[pytest.mark.slow, pytest.mark.product]),
         pytest.param("how_to/sweep", marks=[pytest.mark.slow, pytest.mark.product]),
         pytest.param("how_to/tune", marks=[pytest.mark.slow, pytest.mark.product]),
     ],

@@ -104,7 +104,7 @@ class Recorder:
 
     def _send(self, group: Any, bucket: Any) -> Any:
         """All-reduce one bucket as DDP itself would, with a stamp when it is full."""
-        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # type: ignore[import-not-found, unused-ignore]
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
             allreduce_hook,
         )
 

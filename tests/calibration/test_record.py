@@ -63,3 +63,28 @@ def test_what_ends_without_closing_is_written_all_the_same(tmp_path: Path) -> No
 def test_only_a_ddp_model_is_watched(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="int is not a DistributedDataParallel model"):
         Recorder(tmp_path, "mine", rank=0, ranks=2).watch(3)
+
+
+@pytest.mark.slow
+def test_ddp_is_recorded_and_its_slow_rank_is_told_from_who_waits(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not here")
+    root = Path(__file__).parents[2]
+    command = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "validation/loop.py"]
+    options = [str(tmp_path), "two", "--slow", "3", "--steps", "20"]
+    paths = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    subprocess.run(
+        [sys.executable, *command, *options],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": paths},
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    fast, slow = (json.loads((tmp_path / f"two.rank{rank}.json").read_text()) for rank in (0, 1))
+
+    def waited(found: dict[str, Any]) -> float:
+        """Seconds that a rank was in collectives."""
+        return float(sum(found["after"]) - sum(found["before"]))
+
+    assert len(fast["before"]) == len(slow["before"]) == 19
+    assert waited(fast) > 19 * 0.03 > waited(slow)
