@@ -77,13 +77,17 @@ def test_a_strategy_more_moves_nobody_elses_draws(one: Scenario, kind: str) -> N
 def test_a_worker_more_moves_nobody_elses_draws(one: Scenario) -> None:
     assume(not one.events and all(slow.after == 0 for slow in one.cluster.slow_workers))
     assume(all(slow.until is None for slow in one.cluster.slow_workers))
-    # Sharded parameters are waited for between the layers, which takes longer among more workers.
-    assume(not any(each.model_dump().get("sharding") == "parameters" for each in one.strategies))
+    # Layers that wait for their parameters wait longer among more workers.
+    assume(not any(_waits_by_layer(each.model_dump()) for each in one.strategies))
     cluster = one.model_dump(exclude_unset=True)["cluster"]
     more = changed(one, cluster={**cluster, "workers": one.cluster.workers + 1})
     taken = [_compute_times(trace_of(each)) for each in (one, more)]
     for key in taken[0].keys() & taken[1].keys():
         assert taken[0][key] == taken[1][key], key
+
+
+def _waits_by_layer(strategy: Mapping[str, Any]) -> bool:
+    return strategy.get("sharding") == "parameters" or strategy.get("overlap") == "forward"
 
 
 def _compute_times(trace: Trace) -> dict[tuple[int, int], int]:
