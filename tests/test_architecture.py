@@ -426,3 +426,14 @@ class TestTheRulesThemselves:
     def test_a_bare_yield(self) -> None:
         assert bare_yields(ast.parse("def f():\n    yield event"))
         assert not bare_yields(ast.parse("def f():\n    yield from event()"))
+
+
+def test_no_class_name_means_two_things() -> None:
+    """But for `varsim.tf`, whose names are TensorFlow's."""
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        if unit_of(path) != "tf":
+            for node in tree(path).body:
+                if isinstance(node, ast.ClassDef):
+                    homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

@@ -14,7 +14,8 @@ from tests.seams import STRATEGIES
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
-from varsim.cluster.collectives.schedule import Schedule, Transfer, once
+from varsim.cluster.collectives.schedule import Schedule, once
+from varsim.cluster.collectives.schedule import ScheduledTransfer as Transfer
 from varsim.cluster.workers.job import Job
 from varsim.core.distribution import Constant
 from varsim.core.distributions import ALL_DISTRIBUTIONS

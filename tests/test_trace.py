@@ -7,7 +7,7 @@ import pytest
 from tests.building import MS, assert_same, kill, restart, run, slow
 from tests.seams import HandOver
 from varsim.cluster.record import trace as tracing
-from varsim.cluster.record.trace import Recorder
+from varsim.cluster.record.trace import RunRecorder as Recorder
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},

@@ -27,7 +27,8 @@ from validation.published import presets
 from validation.published.table import PublishedFileError
 from varsim.calibration.recorded.comparison import Comparison, compare
 from varsim.calibration.recorded.runs import computes
-from varsim.cli.console import OUT_OF_BOUNDS, Group, complain, refuse, write
+from varsim.cli.console import OUT_OF_BOUNDS, complain, refuse, write
+from varsim.cli.console import CommandGroup as Group
 from varsim.cli.measurements import read, write_measured
 from varsim.cli.options import Jobs, Quiet, processes
 from varsim.report.files.directory import check_target

@@ -13,7 +13,9 @@ import pytest
 
 from varsim.calibration.forms import combine_ranks
 from varsim.calibration.kineto import (
-    Trace,
+    KinetoTrace as Trace,
+)
+from varsim.calibration.kineto import (
     clipped,
     length,
     looks_like_kineto,

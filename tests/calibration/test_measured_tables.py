@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from varsim.calibration.forms import Options, read_files
+from varsim.calibration.forms import FormOptions as Options
+from varsim.calibration.forms import read_files
 from varsim.calibration.measurement import StepTable, TransferTable, UnreadableError
 from varsim.calibration.tables import looks_like_table, read_steps, read_transfers
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from varsim.calibration.forms import combine_ranks
-from varsim.calibration.kineto import Trace, read_kineto
+from varsim.calibration.kineto import KinetoTrace as Trace
+from varsim.calibration.kineto import read_kineto
 from varsim.calibration.measurement import UnreadableError
 
 DATA = Path(__file__).parent.parent / "data" / "kineto"

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from varsim.calibration.fragment import around, fit
-from varsim.calibration.measurement import COLLECTIVES, Transfer, pattern, transfer
+from varsim.calibration.measurement import COLLECTIVES, pattern, transfer
+from varsim.calibration.measurement import MeasuredTransfer as Transfer
 from varsim.core.stream import stream
 
 SIZES = [2.0**power for power in range(6, 28)]

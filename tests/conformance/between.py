@@ -18,9 +18,10 @@ from tests.seams import GradientRow, Phase, Trace
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.description.failures import ProcessEvent
-from varsim.cluster.failures.deaths import Deaths
+from varsim.cluster.failures.deaths import DeathWatch as Deaths
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import WorkerRead as Read
 from varsim.learning.gradient import Gradient
 from varsim.learning.task import Batches, Parameters, StackedGradients, VariableSpec
 from varsim.learning.workload import Workload

@@ -14,7 +14,7 @@ from tests.conformance.accumulating import error_name
 from tests.conformance.records import Case, Record, assert_close, has_counterpart
 from tests.conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster, optimizer, script
 from tests.seams import GradientRow
-from varsim.cluster.failures.deaths import Deaths
+from varsim.cluster.failures.deaths import DeathWatch as Deaths
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.servers.server import ParameterServer
 from varsim.core.operation import DistributionError

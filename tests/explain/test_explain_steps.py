@@ -6,7 +6,8 @@ from tests.explain.telling import acting, rows, scenario, traced
 from tests.explain.test_explain_rows import RUNS
 from tests.seams import VariablesScenario
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, ValueSummary
-from varsim.study.steps import MOST_MOMENTS, MOST_ROWS, Row, rows_of, told
+from varsim.study.steps import MOST_MOMENTS, MOST_ROWS, rows_of, told
+from varsim.study.steps import StepRow as Row
 
 
 class TestCreation:

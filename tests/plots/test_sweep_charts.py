@@ -15,7 +15,8 @@ from varsim.scenario.sweep import sweep_of_text
 from varsim.study.candidate import short_names
 from varsim.study.case import Finished
 from varsim.study.grid import SPEEDS as COLUMNS
-from varsim.study.grid import Table, Yardstick
+from varsim.study.grid import SweepTable as Table
+from varsim.study.grid import Yardstick
 
 BASE = """\
 name: tiny

@@ -14,7 +14,8 @@ from tests.browsing import chromium
 from varsim.report import page
 from varsim.report.charts.looks import MARKERS
 from varsim.report.products.figures import along, scatter
-from varsim.report.told import Column, Note, Number, Report, Source, Table
+from varsim.report.told import Column, Note, Number, Report, Table
+from varsim.report.told import Reproduction as Source
 
 PLACES = ("4", "8", "16")
 EVERY = Table(

@@ -3,7 +3,7 @@
 import pytest
 
 from varsim.report.wording import resource
-from varsim.study.why.resources import Use
+from varsim.study.why.resources import ResourceUse as Use
 
 
 @pytest.mark.parametrize(

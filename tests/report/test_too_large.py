@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.study.grid import Table
+from varsim.study.grid import SweepTable as Table
 from varsim.study.plan import Plan
 from varsim.study.result import Result
 from varsim.study.why.account import Why

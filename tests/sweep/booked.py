@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from varsim.scenario.space import Sweep
-from varsim.study.grid import Grid, Table
+from varsim.study.grid import Grid
+from varsim.study.grid import SweepTable as Table
 from varsim.study.pool import Backend, Here
 from varsim.study.runs import Runs
 from varsim.study.store import Store

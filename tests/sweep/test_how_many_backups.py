@@ -3,7 +3,8 @@
 import pytest
 
 from tests.test_scenarios import SWEEPS, swept
-from varsim.study.grid import Row, Table
+from varsim.study.grid import GridRow as Row
+from varsim.study.grid import SweepTable as Table
 from varsim.study.verdict import ranked
 
 

@@ -14,7 +14,8 @@ from varsim.report import page
 from varsim.report.files.save import put_report, write_sweep
 from varsim.report.formats import csv_text
 from varsim.report.products.sweep import best_so_far
-from varsim.study.grid import Grid, Table
+from varsim.study.grid import Grid
+from varsim.study.grid import SweepTable as Table
 
 
 def varsim(*arguments: object) -> Result:

@@ -20,7 +20,8 @@ from varsim.cluster.record.rows import Rows
 from varsim.scenario.space import Sweep
 from varsim.scenario.writing import trace_sha256
 from varsim.study.candidate import Candidate
-from varsim.study.case import Finished, Task, case_of, measured, packed, run_tasks
+from varsim.study.case import CaseTask as Task
+from varsim.study.case import Finished, case_of, measured, packed, run_tasks
 from varsim.study.grid import Grid
 from varsim.study.pool import Here, Pool
 from varsim.study.runs import DIED, Runs, Status

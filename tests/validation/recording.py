@@ -14,13 +14,15 @@ from varsim.calibration.recorded.runs import (
     AsyncRun,
     AsyncWorker,
     CollectiveRun,
-    Killed,
     Rank,
     Replay,
     Run,
     SyncRun,
     SyncWorker,
     read_run,
+)
+from varsim.calibration.recorded.runs import (
+    RecordedKill as Killed,
 )
 from varsim.cluster.description.servers import Overheads
 

@@ -9,13 +9,15 @@ from tests.seams import load_scenario
 from tests.validation.recording import asynchronous, collective, run_of, sync, table
 from varsim.calibration.recorded.comparison import (
     Comparison,
-    Spread,
     calibrate_half,
     compare,
     error,
     family_of,
     halves,
     spread,
+)
+from varsim.calibration.recorded.comparison import (
+    ErrorSpread as Spread,
 )
 from varsim.calibration.recorded.runs import Run
 from varsim.cluster.description.servers import Overheads

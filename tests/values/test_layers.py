@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from varsim.core import presets
-from varsim.learning.layers import Part, chosen, parts, ready_after
+from varsim.learning.layers import LayerPart as Part
+from varsim.learning.layers import chosen, parts, ready_after
 
 
 class TestByHand:

@@ -11,7 +11,9 @@ from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.path import (
-    Path,
+    CriticalPath as Path,
+)
+from varsim.study.why.path import (
     enders,
     iterations,
     shares,

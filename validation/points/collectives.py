@@ -26,9 +26,11 @@ from validation.points.scenario import NANOSECONDS, Part, ran, scenario, sent, s
 from varsim.cluster.collectives import doubling, hierarchy, ring, trees
 from varsim.cluster.collectives.collective import own_links
 from varsim.cluster.collectives.messages import Walk
-from varsim.cluster.collectives.plan import Path, Plan
+from varsim.cluster.collectives.plan import CollectivePlan as Plan
+from varsim.cluster.collectives.plan import MessagePath as Path
 from varsim.cluster.collectives.ring import all_gather_stage, reduce_scatter_stage
-from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
+from varsim.cluster.collectives.schedule import Schedule, Stage, once
+from varsim.cluster.collectives.schedule import ScheduledTransfer as Transfer
 from varsim.cluster.collectives.trees import broadcast_stages, distances, reduce_stages
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job

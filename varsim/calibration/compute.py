@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from varsim.calibration.measurement import Part, StepTable, with_unit
+from varsim.calibration.measurement import MeasuredPart, StepTable, with_unit
 from varsim.calibration.steps import (
     FEWEST,
     Rows,
@@ -138,7 +138,7 @@ SHARES: Final = (0.5, 0.9, 0.99, 0.999)
 _CHECKED: Final = SHARES[:3]
 
 
-class Candidate(NamedTuple):
+class FittedDistribution(NamedTuple):
     """Fitted family with the ratios of its quantiles to the measured ones (at SHARES)."""
 
     fit: Fit
@@ -156,33 +156,35 @@ class Candidate(NamedTuple):
         return _CHECKED[off.index(max(off))], max(off)
 
 
-class Choice(NamedTuple):
+class ChosenDistribution(NamedTuple):
     """All families by AIC; `best` is None where only the empirical distribution is left."""
 
-    candidates: tuple[Candidate, ...]
-    best: Candidate | None
+    candidates: tuple[FittedDistribution, ...]
+    best: FittedDistribution | None
     quantiles: tuple[float, ...]
 
 
-def choose(times: Times) -> Choice:
+def choose(times: Times) -> ChosenDistribution:
     """Choice of a distribution for independent times (s)."""
     measured = tuple(float(value) for value in np.quantile(times, SHARES))
     candidates = []
     for fit in fits(times):
         pairs = zip(SHARES, measured, strict=True)
-        candidates.append(Candidate(fit, tuple(fit.quantile(p) / value for p, value in pairs)))
+        candidates.append(
+            FittedDistribution(fit, tuple(fit.quantile(p) / value for p, value in pairs))
+        )
     candidates.sort(key=lambda one: one.fit.aic)
     fine = [one for one in candidates if not one.refused]
     constant = bool(candidates) and candidates[0].fit.kind == "constant"
     best = fine[0] if fine and (constant or times.size >= FEWEST) else None
-    return Choice(tuple(candidates), best, measured)
+    return ChosenDistribution(tuple(candidates), best, measured)
 
 
 _MOST_INLINE: Final = 200
 _ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
 
 
-def compute_part(table: StepTable, beside: str | None) -> Part:
+def compute_part(table: StepTable, beside: str | None) -> MeasuredPart:
     """Distribution of a table's step times; `beside`: file name of a CSV, if one is needed."""
     whole: Rows = dict(enumerate(table.rows.values()))
     warm = warm_up(whole)
@@ -210,7 +212,7 @@ def compute_part(table: StepTable, beside: str | None) -> Part:
     comments += _compared(choice, drawn=not in_order)
     if choice.best is not None and not in_order:
         yaml = f"compute: {_law(choice.best.fit)}"
-        return Part(tuple(comments), (yaml, *_slower(slow)))
+        return MeasuredPart(tuple(comments), (yaml, *_slower(slow)))
     return _played(table, rows, comments, beside, "cycle" if in_order else "resample")
 
 
@@ -305,7 +307,7 @@ def _dependent_workers(steps: Stragglers) -> Iterator[str]:
     yield "    (replay: resample draws whole steps; for more workers write kind: correlated)"
 
 
-def _compared(choice: Choice, *, drawn: bool) -> list[str]:
+def _compared(choice: ChosenDistribution, *, drawn: bool) -> list[str]:
     """Table of all families with AIC and quantile ratios; where none is `drawn`, none is chosen."""
     names = "".join(f"{f'p{100 * p:g}':>9}" for p in SHARES)
     measured = "".join(f"{format_seconds(value):>9}" for value in choice.quantiles)
@@ -333,7 +335,7 @@ def _compared(choice: Choice, *, drawn: bool) -> list[str]:
 
 def _played(
     table: StepTable, rows: Rows, comments: Sequence[str], beside: str | None, replay: str
-) -> Part:
+) -> MeasuredPart:
     """Measured times as the law: from the file that has just these, from a new CSV, or inline."""
     lines = list(comments)
     whole = [len(row) for row in rows.values()] == [len(row) for row in table.rows.values()]
@@ -341,7 +343,7 @@ def _played(
     if table.file is not None and whole and steps <= MOST_ROWS:
         lines.append(f"  {table.file} has to be beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
-        return Part(tuple(lines), (law,))
+        return MeasuredPart(tuple(lines), (law,))
     workers, each = list(rows.values())[:MOST_ROWS], steps
     if steps > MOST_ROWS:
         each = MOST_ROWS // len(workers)
@@ -354,12 +356,12 @@ def _played(
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
         lines.append(f"  {beside} has to be beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
-        return Part(tuple(lines), (law,), f"worker,seconds\n{csv}")
+        return MeasuredPart(tuple(lines), (law,), f"worker,seconds\n{csv}")
     if steps > _MOST_INLINE:
         lines.append("  --out puts the times into a file of their own")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
     inline += [f"    - [{', '.join(row)}]" for row in kept]
-    return Part(tuple(lines), tuple(inline))
+    return MeasuredPart(tuple(lines), tuple(inline))
 
 
 def _slower(slow: Sequence[Slow]) -> list[str]:

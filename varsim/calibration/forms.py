@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.calibration.kineto import Trace, looks_like_kineto, read_kineto
+from varsim.calibration.kineto import KinetoTrace, looks_like_kineto, read_kineto
 from varsim.calibration.measurement import (
     SHORTEST,
     StepTable,
@@ -43,7 +43,7 @@ _LARGEST_JSON: Final = 2**31
 _ACCEPTED: Final = f"accepted are: {'; '.join(FORMS.values())}"
 
 
-class Options(NamedTuple):
+class FormOptions(NamedTuple):
     """User's options for what a file may not say."""
 
     form: Form | None = None
@@ -68,13 +68,13 @@ class Measurements(NamedTuple):
 
 
 def read_files(
-    paths: Sequence[Path], options: Options, said: Callable[[str], None]
+    paths: Sequence[Path], options: FormOptions, said: Callable[[str], None]
 ) -> Measurements:
     """Read all files; `said` gets a line for each. Raises UnreadableError with every complaint."""
     if len({path.resolve() for path in paths}) < len(paths):
         raise UnreadableError("a file is given twice")
     wrong: list[str] = []
-    found: list[TransferTable | StepTable | Trace] = []
+    found: list[TransferTable | StepTable | KinetoTrace] = []
     unit_needed = False
     for path in paths:
         try:
@@ -88,7 +88,7 @@ def read_files(
         raise UnreadableError(*wrong)
     transfers = tuple(one for one in found if isinstance(one, TransferTable))
     steps = [one for one in found if isinstance(one, StepTable)]
-    traces = [one for one in found if isinstance(one, Trace)]
+    traces = [one for one in found if isinstance(one, KinetoTrace)]
     from_nccl = any("nccl-tests" in table.what for table in transfers)
     for name, given in (("--collective", options.collective), ("--ranks", options.ranks)):
         if given is not None and not from_nccl:
@@ -107,8 +107,8 @@ def read_files(
 
 
 def _read(
-    path: Path, text: str, options: Options, said: Callable[[str], None]
-) -> Sequence[TransferTable | StepTable | Trace]:
+    path: Path, text: str, options: FormOptions, said: Callable[[str], None]
+) -> Sequence[TransferTable | StepTable | KinetoTrace]:
     """What a file holds, by its content, or by the form that it is said to have."""
     source, data, form = path.name, None, options.form
     if not text.strip():
@@ -232,7 +232,7 @@ class CombinedTraces(NamedTuple):
     recorded: tuple[str, ...]
 
 
-def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTraces:
+def combine_ranks(traces: Sequence[KinetoTrace], idle: Idle = "keep") -> CombinedTraces:
     """Traces of one run, one per rank, as measurements. Raises UnreadableError for a rank twice.
 
     What a step computes is its whole without the communication that nothing else hid; `idle` says
@@ -262,7 +262,7 @@ def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTrace
     return CombinedTraces(table, tuple(_tables(traces, source)), notes, recorded)
 
 
-def _recorded(traces: Sequence[Trace]) -> Iterator[str]:
+def _recorded(traces: Sequence[KinetoTrace]) -> Iterator[str]:
     """Notes on missing ranks and incomplete steps."""
     ranks = {trace.ranks for trace in traces}
     (all_ranks,) = ranks if len(ranks) == 1 else (None,)
@@ -290,7 +290,7 @@ def _recorded(traces: Sequence[Trace]) -> Iterator[str]:
             )
 
 
-def _notes(traces: Sequence[Trace], idle: Idle) -> Iterator[str]:
+def _notes(traces: Sequence[KinetoTrace], idle: Idle) -> Iterator[str]:
     """What a step is made of, on average."""
     steps = [step for trace in traces for step in trace.steps]
     fields = ("whole", "computing", "communicating", "exposed", "idle")
@@ -334,7 +334,7 @@ def _notes(traces: Sequence[Trace], idle: Idle) -> Iterator[str]:
         yield f"  where gradients are sent meanwhile: backward_share: {backward / 100:.3g}"
 
 
-def _tables(traces: Sequence[Trace], source: str) -> Iterator[TransferTable]:
+def _tables(traces: Sequence[KinetoTrace], source: str) -> Iterator[TransferTable]:
     """A table per collective and number of ranks, a time for each size."""
     found: dict[tuple[str, int], dict[float, list[float]]] = {}
     waits = False

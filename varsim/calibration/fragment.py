@@ -16,8 +16,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.calibration.compute import compute_part
-from varsim.calibration.forms import Measurements, Options, read_files
-from varsim.calibration.measurement import Part, Transfer, TransferTable, UnreadableError, with_unit
+from varsim.calibration.forms import FormOptions, Measurements, read_files
+from varsim.calibration.measurement import (
+    MeasuredPart,
+    MeasuredTransfer,
+    TransferTable,
+    UnreadableError,
+    with_unit,
+)
 from varsim.cluster.clock import Clock
 from varsim.cluster.collectives import plan, ring
 from varsim.cluster.collectives.recurrence import Recurrence
@@ -37,11 +43,11 @@ class Line(NamedTuple):
     latency: float
     per_byte: float
 
-    def time(self, one: Transfer) -> float:
+    def time(self, one: MeasuredTransfer) -> float:
         """What a transfer takes on this line (s)."""
         return one.messages * self.latency + one.carried * self.per_byte
 
-    def error(self, one: Transfer) -> float:
+    def error(self, one: MeasuredTransfer) -> float:
         """How far off that is, relative to what was measured."""
         return self.time(one) / one.seconds - 1
 
@@ -51,7 +57,7 @@ class Line(NamedTuple):
         return 1 / self.per_byte if self.per_byte > 0 else math.inf
 
 
-def fit(transfers: Sequence[Transfer]) -> Line:
+def fit(transfers: Sequence[MeasuredTransfer]) -> Line:
     """The line of least squares of relative errors; latency and time per byte are not below 0."""
     relative = np.array([(one.messages, one.carried) for one in transfers], dtype=np.float64)
     relative /= np.array([[one.seconds] for one in transfers])
@@ -70,7 +76,7 @@ def fit(transfers: Sequence[Transfer]) -> Line:
     return min(edges, key=lambda line: sum(line.error(one) ** 2 for one in transfers))
 
 
-def around(transfers: Sequence[Transfer], size: float) -> list[Transfer]:
+def around(transfers: Sequence[MeasuredTransfer], size: float) -> list[MeasuredTransfer]:
     """Those of the sizes near one (bytes), by factor; of the three nearest at least."""
     apart = {one.size: abs(math.log(one.size / size)) for one in transfers}
     reach = max(math.log(_AROUND), *sorted(apart.values())[:_FEWEST])
@@ -137,10 +143,12 @@ def ring_time(name: str, ranks: int, size: float, nodes: Nodes) -> float:
     joined = network(Clock(), nodes)
     places = [joined.routing.worker(rank) for rank in range(ranks)]
 
-    def path(source: int, target: int) -> plan.Path:
-        return plan.Path(joined, joined.routing.route(places[source], places[target]))
+    def path(source: int, target: int) -> plan.MessagePath:
+        return plan.MessagePath(joined, joined.routing.route(places[source], places[target]))
 
-    return max(Recurrence(plan.Plan(RINGS[name](ranks), size, path)).ends([0] * ranks)) / 1e9
+    return (
+        max(Recurrence(plan.CollectivePlan(RINGS[name](ranks), size, path)).ends([0] * ranks)) / 1e9
+    )
 
 
 def described(per_node: int, inside: Line, outside: Line) -> Nodes:
@@ -157,7 +165,7 @@ def fit_cards(tables: Sequence[TransferTable], per_node: int, inside: Line) -> L
     """Latency and time per byte of the network cards, one a node, given the links inside."""
     from scipy.optimize import least_squares
 
-    measured: list[tuple[str, int, Transfer]] = [
+    measured: list[tuple[str, int, MeasuredTransfer]] = [
         (*table.collective, one)
         for table in tables
         if table.collective is not None
@@ -240,7 +248,7 @@ def fragment(
 
 def calibrate(
     files: Sequence[str | Path],
-    options: Options | None = None,
+    options: FormOptions | None = None,
     *,
     size: float | None = None,
     per_node: int | None = None,
@@ -251,7 +259,7 @@ def calibrate(
     OSError where there is no such file.
     """
     paths = [Path(file) for file in files]
-    measured = read_files(paths, Options() if options is None else options, lambda line: None)
+    measured = read_files(paths, FormOptions() if options is None else options, lambda line: None)
     return fragment(measured, size, None, per_node)
 
 
@@ -259,7 +267,7 @@ _WORST: Final = 0.10
 _MOST_SHOWN: Final = 60
 
 
-def network_part(tables: Sequence[TransferTable], size: float | None) -> Part:
+def network_part(tables: Sequence[TransferTable], size: float | None) -> MeasuredPart:
     """The line of the sizes around `size` (bytes), or of all.
 
     Raises UnreadableError where times say nothing of a bandwidth, and where no line is right for
@@ -283,7 +291,7 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Part:
         )
     sizes = {one.size for one in used}
 
-    def this(_: TransferTable, one: Transfer) -> float:
+    def this(_: TransferTable, one: MeasuredTransfer) -> float:
         return line.time(one)
 
     comments = [
@@ -291,10 +299,10 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Part:
         *_fitted(used, size, line),
         *_residuals(tables, "this line", this, sizes),
     ]
-    return Part(tuple(comments), (f"network: {{kind: star, {_link(line)}}}",))
+    return MeasuredPart(tuple(comments), (f"network: {{kind: star, {_link(line)}}}",))
 
 
-def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
+def nodes_part(tables: Sequence[TransferTable], per_node: int) -> MeasuredPart:
     """Nodes of so many workers: links inside, and one network card each.
 
     Raises UnreadableError where times say nothing of either.
@@ -307,7 +315,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
     cards = fit_cards(outer, per_node, inside)
     nodes = described(per_node, inside, cards)
 
-    def modelled(table: TransferTable, one: Transfer) -> float:
+    def modelled(table: TransferTable, one: MeasuredTransfer) -> float:
         if table in inner or table.collective is None:
             return inside.time(one)
         return ring_time(*table.collective, one.size, nodes)
@@ -319,7 +327,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> Part:
     ]
     links = f"inside: {{{_link(inside)}}}, {_link(cards)}"
     yaml = f"network: {{kind: nodes, workers_per_node: {per_node}, {links}}}"
-    return Part(tuple(comments), (yaml,))
+    return MeasuredPart(tuple(comments), (yaml,))
 
 
 def _link(line: Line) -> str:
@@ -342,7 +350,7 @@ def _sources(tables: Sequence[TransferTable]) -> list[str]:
     return lines
 
 
-def _fitted(used: Sequence[Transfer], size: float | None, line: Line) -> list[str]:
+def _fitted(used: Sequence[MeasuredTransfer], size: float | None, line: Line) -> list[str]:
     """How well the line meets the times it was fitted to."""
     off = [abs(line.error(one)) for one in used]
     sizes = {one.size for one in used}
@@ -363,7 +371,7 @@ def _fitted(used: Sequence[Transfer], size: float | None, line: Line) -> list[st
 def _residuals(
     tables: Sequence[TransferTable],
     head: str,
-    modelled: Callable[[TransferTable, Transfer], float],
+    modelled: Callable[[TransferTable, MeasuredTransfer], float],
     fitted: Collection[float] | None = None,
 ) -> Iterator[str]:
     """One line per size, of all sizes: those that were not `fitted` are marked."""
@@ -371,7 +379,7 @@ def _residuals(
     for table in tables:
         if len(tables) > 1:
             yield f"  {table.what} ({table.source}):"
-        by_size: dict[float, list[Transfer]] = {}
+        by_size: dict[float, list[MeasuredTransfer]] = {}
         for one in table.transfers:
             by_size.setdefault(one.size, []).append(one)
         stride = -(-len(by_size) // _MOST_SHOWN)

@@ -101,7 +101,7 @@ _NAMES: Final = {
 }
 
 
-class Collective(NamedTuple):
+class TracedCollective(NamedTuple):
     """One NCCL kernel: which collective of how many bytes and ranks, and how long it ran (s)."""
 
     name: str
@@ -128,7 +128,7 @@ class Step(NamedTuple):
         return self.whole - self.computing - self.exposed
 
 
-class Trace(NamedTuple):
+class KinetoTrace(NamedTuple):
     """One rank's trace, `rank` of `ranks`, where it says so.
 
     `cut`: numbers of steps left out, which the recording does not hold whole. `lag`: how far (s)
@@ -144,7 +144,7 @@ class Trace(NamedTuple):
     cut: tuple[int, ...]
     lag: float
     by_device: bool
-    collectives: tuple[Collective, ...]
+    collectives: tuple[TracedCollective, ...]
     phases: tuple[float, float, float]
     on_device: bool
     unknown: int
@@ -177,7 +177,7 @@ def looks_like_kineto(data: object) -> bool:
     return isinstance(data, Mapping) and isinstance(data.get("traceEvents"), list)
 
 
-def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
+def read_kineto(data: Mapping[str, Any], source: str) -> KinetoTrace:
     """What a trace tells; UnreadableError names every event that is wrong."""
     wrong: list[str] = []
     events = []
@@ -207,7 +207,7 @@ def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
     info = data.get("distributedInfo")
     info = info if isinstance(info, Mapping) else {}
     collectives, unknown = _collectives(events, kernels, info)
-    return Trace(
+    return KinetoTrace(
         source,
         _number(info, "rank"),
         _number(info, "world_size"),
@@ -333,7 +333,7 @@ def _is_nccl(event: _Event) -> bool:
 
 def _collectives(
     events: Sequence[_Event], kernels: Sequence[_Event], info: Mapping[str, Any]
-) -> tuple[tuple[Collective, ...], int]:
+) -> tuple[tuple[TracedCollective, ...], int]:
     """The collectives whose size is known, in order of time, and how many others there are."""
     calls = {
         _external(event): event.values for event in events if event.name == "record_param_comms"
@@ -360,7 +360,7 @@ def _external(event: _Event) -> str:
 
 def _collective(
     values: Mapping[str, Any], seconds: float, info: Mapping[str, Any]
-) -> Collective | None:
+) -> TracedCollective | None:
     """None where name, size or number of ranks is not to be known."""
     name = str(values.get("Collective name", "")).lower().replace("_", "")
     ranks = values.get("Group size", info.get("world_size"))
@@ -371,7 +371,7 @@ def _collective(
         return None
     if not 2 <= ranks <= _RANKS or not 0 < elements * width <= LARGEST or seconds < SHORTEST:
         return None
-    return Collective(collective, float(elements * width), ranks, seconds)
+    return TracedCollective(collective, float(elements * width), ranks, seconds)
 
 
 def _phases(

@@ -30,7 +30,7 @@ class UnreadableError(Exception):
         super().__init__("\n".join(shown))
 
 
-class Part(NamedTuple):
+class MeasuredPart(NamedTuple):
     """Comments, YAML lines under `cluster`, and the CSV that these name."""
 
     comments: tuple[str, ...]
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     csv: str | None = None
 
 
-class Transfer(NamedTuple):
+class MeasuredTransfer(NamedTuple):
     """One measured time (s) of a collective, or of a message, that has `size` bytes.
 
     In varsim's model it takes `messages` latencies and `carried` bytes / bandwidth: so many
@@ -60,7 +60,7 @@ class TransferTable(NamedTuple):
     source: str
     what: str
     formula: str
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[MeasuredTransfer, ...]
     notes: tuple[str, ...] = ()
     collective: tuple[str, int] | None = None
 
@@ -130,10 +130,10 @@ COLLECTIVES: Final = (
 )
 
 
-def transfer(collective: str, ranks: int, size: float, seconds: float) -> Transfer:
+def transfer(collective: str, ranks: int, size: float, seconds: float) -> MeasuredTransfer:
     """A measured time of a collective, with what it costs in the model."""
     shape = pattern(collective, ranks)
-    return Transfer(size, seconds, shape.messages, shape.share * size)
+    return MeasuredTransfer(size, seconds, shape.messages, shape.share * size)
 
 
 def positive(text: str) -> float:

@@ -35,7 +35,7 @@ _CLOSE: Final = 0.03  # relative: rates are printed with three digits or more
 _MICROSECONDS: Final = 1e-6
 
 
-class Row(NamedTuple):
+class NcclRow(NamedTuple):
     """One line of results: bytes, s, bus / algorithm bandwidth if seen.
 
     `right`: the data were checked and found right, or not checked.
@@ -48,16 +48,16 @@ class Row(NamedTuple):
     in_place: bool
 
 
-class Table(NamedTuple):
+class NcclTable(NamedTuple):
     """The results of one test; `program` is empty and `ranks` None where the output is silent."""
 
     source: str
     program: str
     ranks: int | None
-    rows: list[Row]
+    rows: list[NcclRow]
 
 
-def transfers_of(table: Table, collective: str | None, ranks: int | None) -> TransferTable:
+def transfers_of(table: NcclTable, collective: str | None, ranks: int | None) -> TransferTable:
     """The times of a table as transfers; what is given goes before what the table says.
 
     Raises UnreadableError where collective or ranks cannot be told, or contradict the rates.
@@ -79,8 +79,8 @@ def transfers_of(table: Table, collective: str | None, ranks: int | None) -> Tra
 
 
 def _problem(
-    sized: Sequence[Row],
-    used: Sequence[Row],
+    sized: Sequence[NcclRow],
+    used: Sequence[NcclRow],
     name: str,
     ranks: int | None,
     ratios: Sequence[float],
@@ -109,7 +109,7 @@ def _problem(
     return ""
 
 
-def _notes(table: Table, used: Sequence[Row]) -> list[str]:
+def _notes(table: NcclTable, used: Sequence[NcclRow]) -> list[str]:
     notes = []
     if empty := sum(row.size == 0 for row in table.rows):
         notes.append(f"left out: {empty} rows of 0 bytes")
@@ -132,7 +132,7 @@ def looks_like_nccl_json(data: object) -> bool:
     return isinstance(data, Mapping) and "results" in data and "config" in data
 
 
-def read_nccl_json(data: Mapping[str, Any], source: str) -> list[Table]:
+def read_nccl_json(data: Mapping[str, Any], source: str) -> list[NcclTable]:
     """The one table of a file; UnreadableError names every result that is wrong."""
     results = data.get("results")
     if not isinstance(results, list):
@@ -152,10 +152,10 @@ def read_nccl_json(data: Mapping[str, Any], source: str) -> list[Table]:
     first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
     found = _JSON_PROGRAM.search(first)
     program = found[1].rsplit("/", 1)[-1] if found else ""
-    return [Table(source, program, _json_ranks(data.get("config")), rows)]
+    return [NcclTable(source, program, _json_ranks(data.get("config")), rows)]
 
 
-def _json_row(result: object) -> Row:
+def _json_row(result: object) -> NcclRow:
     if not isinstance(result, Mapping):
         raise ValueError("it is not an object")
     size = _json_number(result, "size")
@@ -174,7 +174,7 @@ def _json_row(result: object) -> Row:
     if size and not SHORTEST <= seconds <= LONGEST:
         raise ValueError(f"time {microseconds:g} us is {seconds:.3g} s: is the unit right?")
     rate, bus = _json_number(half, "alg_bw"), _json_number(half, "bus_bw")
-    return Row(
+    return NcclRow(
         size=size,
         seconds=seconds,
         ratio=bus / rate if rate >= 1e-3 else None,  # six decimals are written
@@ -235,9 +235,9 @@ def looks_like_nccl_text(text: str) -> bool:
     return any(_HEADER.match(line) or _START.match(line) for line in bare)
 
 
-def read_nccl_text(text: str, source: str) -> list[Table]:
+def read_nccl_text(text: str, source: str) -> list[NcclTable]:
     """The tables of a file; UnreadableError names every line that is wrong."""
-    tables: list[Table] = []
+    tables: list[NcclTable] = []
     wrong: list[str] = []
     groups: dict[str, set[str]] = {}
     program, timestamps, inside = "", False, False
@@ -255,7 +255,7 @@ def read_nccl_text(text: str, source: str) -> list[Table]:
             if "cputime" in bare:
                 wrong.append(f"{source}, line {number}: times of the CPU (-C), not of transfers")
             ranks = max((len(group) for group in groups.values()), default=None)
-            tables.append(Table(source, program, ranks, []))
+            tables.append(NcclTable(source, program, ranks, []))
             timestamps, inside = "timestamp" in bare, True
         elif inside and not line.strip().startswith("#") and _ROW.match(bare):
             try:
@@ -269,7 +269,7 @@ def read_nccl_text(text: str, source: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _text_row(words: list[re.Match[str]], timestamps: bool) -> Row:
+def _text_row(words: list[re.Match[str]], timestamps: bool) -> NcclRow:
     """One line of a table; a ValueError says where something in it is wrong."""
     if timestamps and len(words) > _FIRST + _MEASURED and ":" in words[-1][0]:
         words = words[:-2]  # date and time
@@ -287,7 +287,7 @@ def _text_row(words: list[re.Match[str]], timestamps: bool) -> Row:
             seconds = seconds_of(time[0], _MICROSECONDS)
         except ValueError as problem:
             raise _torn(time, f"time (us): {problem}") from None
-    return Row(
+    return NcclRow(
         size=float(words[0][0]),
         seconds=seconds,
         ratio=bus_rate / rate if rate >= _FEWEST_DIGITS else None,

@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from varsim.calibration.measurement import (
     TIME_UNITS,
+    MeasuredTransfer,
     StepTable,
-    Transfer,
     TransferTable,
     UnreadableError,
     bytes_of,
@@ -47,7 +47,7 @@ _LONGEST_LINE: Final = 100_000
 T = TypeVar("T")
 
 
-class _Column(NamedTuple):
+class _CsvColumn(NamedTuple):
     """What a column holds: size, time, worker, step or other; its unit in SI, if it has one."""
 
     holds: str
@@ -55,7 +55,7 @@ class _Column(NamedTuple):
     worker: int | None = None
 
 
-class _Line(NamedTuple):
+class _CsvLine(NamedTuple):
     number: int
     fields: list[str]
 
@@ -78,11 +78,11 @@ class _Table:
                 raise UnreadableError(
                     f"{source}, line {number}: no header says the unit; give --unit ms, or {_WANT}"
                 )
-            lines.insert(0, _Line(lines[0].number, ["time"]))
+            lines.insert(0, _CsvLine(lines[0].number, ["time"]))
         self._header, *self._lines = lines
         self.columns = [_column(name) for name in self._header.fields]
 
-    def lines(self) -> Iterator[_Line]:
+    def lines(self) -> Iterator[_CsvLine]:
         """Those that have as many values as the header."""
         wanted = len(self._header.fields)
         for line in self._lines:
@@ -123,7 +123,7 @@ class _Table:
             )
         return unit
 
-    def read(self, line: _Line, index: int, read: Callable[[str], T]) -> T | None:
+    def read(self, line: _CsvLine, index: int, read: Callable[[str], T]) -> T | None:
         """A value; None where it is none."""
         try:
             return read(line.fields[index])
@@ -133,7 +133,7 @@ class _Table:
             self.wrong.append(f"{place}: {problem}")
             return None
 
-    def again(self, line: _Line, problem: str) -> None:
+    def again(self, line: _CsvLine, problem: str) -> None:
         """Something wrong with a whole line."""
         self.wrong.append(f"{self._source}, line {line.number}: {problem}")
 
@@ -186,7 +186,7 @@ def read_transfers(text: str, source: str, unit: str | None) -> TransferTable:
         count = table.read(line, size, lambda text: bytes_of(text, per_size))
         seconds = table.read(line, time, lambda text: seconds_of(text, per_time))
         if count is not None and seconds is not None:
-            transfers.append(Transfer(count, seconds, 1, count))
+            transfers.append(MeasuredTransfer(count, seconds, 1, count))
     table.check(len(transfers))
     sizes = len({one.size for one in transfers})
     notes = []
@@ -242,7 +242,7 @@ def _wide(table: _Table) -> StepTable:
     return table.steps({worker: times for worker, times in found.items() if times})
 
 
-def _lines(text: str, source: str) -> Iterator[_Line]:
+def _lines(text: str, source: str) -> Iterator[_CsvLine]:
     """Lines with something in them, split at whatever the first of them is separated by."""
     separator = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -251,27 +251,27 @@ def _lines(text: str, source: str) -> Iterator[_Line]:
         separator = separator or max(",;\t", key=line.count)
         if len(line) > _LONGEST_LINE:
             raise UnreadableError(f"{source}, line {number}: longer than {_LONGEST_LINE} letters")
-        yield _Line(number, next(csv.reader([line], delimiter=separator, skipinitialspace=True)))
+        yield _CsvLine(number, next(csv.reader([line], delimiter=separator, skipinitialspace=True)))
 
 
-def _column(name: str) -> _Column:
+def _column(name: str) -> _CsvColumn:
     bare = name.strip().lower()
     words = [word for word in re.split(r"[^a-z\u00b5\u03bc]+", bare) if word]
     last = words[-1] if words else ""
     time_unit = TIME_UNITS.get(last)
     if numbered := _WORKER_COLUMN.fullmatch(bare):
-        return _Column("other", time_unit, int(numbered[2]))
+        return _CsvColumn("other", time_unit, int(numbered[2]))
     if (words and words[0] in _SIZE_WORDS) or (len(words) == 1 and last in _SIZE_UNITS):
-        return _Column("size", _SIZE_UNITS.get(last))
+        return _CsvColumn("size", _SIZE_UNITS.get(last))
     if any(word in _SIZE_WORDS for word in words) and last in _SIZE_UNITS:
-        return _Column("size", _SIZE_UNITS[last])
+        return _CsvColumn("size", _SIZE_UNITS[last])
     if len(words) <= 2 and words and words[0] in _WORKERS and last in {*_WORKERS, "id", "index"}:
-        return _Column("worker", None)
+        return _CsvColumn("worker", None)
     if words and words[0] in _STEPS and (len(words) == 1 or last in {"id", "index", "number"}):
-        return _Column("step", None)
+        return _CsvColumn("step", None)
     if time_unit is not None or any(word in _TIME_WORDS for word in words):
-        return _Column("time", time_unit)
-    return _Column("other", None)
+        return _CsvColumn("time", time_unit)
+    return _CsvColumn("other", None)
 
 
 def _index(text: str) -> int:

@@ -16,8 +16,8 @@ from varsim.cli.console import (
     DONE,
     PLAIN,
     Command,
-    Group,
-    Stopped,
+    CommandGroup,
+    StoppedByUser,
     Stopper,
     flush,
     plain,
@@ -27,10 +27,10 @@ from varsim.cli.console import (
 from varsim.cli.options import Imports
 from varsim.core.gone import TABLES
 
-__all__ = ["Stopped", "app", "main"]
+__all__ = ["StoppedByUser", "app", "main"]
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="varsim",
     help="Simulate how distributed training keeps its variables in sync, on real values.",
     no_args_is_help=True,

@@ -17,7 +17,7 @@ from varsim.cli.runs import swept_of, use
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
     from varsim.scenario.space import Sweep
-    from varsim.study.grid import Table
+    from varsim.study.grid import SweepTable
     from varsim.study.runs import Runs, Study
 
 
@@ -251,7 +251,7 @@ def merge(
 
 
 def _conclude(
-    table: "Table", directory: Path, format: options.Tables, plots: bool, all_rows: bool
+    table: "SweepTable", directory: Path, format: options.Tables, plots: bool, all_rows: bool
 ) -> None:
     """Write and print what came of a sweep."""
     from varsim.report.files.save import FORMS, SWEPT, put_report

@@ -17,7 +17,7 @@ from varsim.cluster.network.topologies import NETWORKS
 from varsim.core import presets
 from varsim.core.distributions import ALL_DISTRIBUTIONS
 from varsim.core.schema import Model
-from varsim.core.table import Table
+from varsim.core.table import Registry
 from varsim.core.units import format_count, format_operations, format_rate, format_seconds
 from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.learning.optimizer import OPTIMIZERS
@@ -205,7 +205,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
 }
 
 
-def _of_all(table: Table[Any]) -> dict[str, Entry]:
+def _of_all(table: Registry[Any]) -> dict[str, Entry]:
     return {
         name: Entry(table.about(one), _keys(one) if isinstance(one, type) else "")
         for name, one in table.all.items()

@@ -41,7 +41,7 @@ _SHORT: Final = 40  # a complaint that has room everywhere
 ITEM: Final = 15  # columns before what a line of a description says
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """All commands, with every way of ending told in one place."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -105,7 +105,7 @@ class Command(TyperCommand):
         return [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
 
 
-class Stopped(KeyboardInterrupt):
+class StoppedByUser(KeyboardInterrupt):
     """A signal told the command to stop."""
 
     def __init__(self, number: int) -> None:
@@ -142,7 +142,7 @@ class Stopper:
 
     def _insist(self, lost: "sys.UnraisableHookArgs") -> None:
         """Where a destructor swallowed the exception, the signal comes again a little later."""
-        if not isinstance(lost.exc_value, Stopped):
+        if not isinstance(lost.exc_value, StoppedByUser):
             sys.__unraisablehook__(lost)
             return
         self._last = -self.PATIENCE
@@ -154,7 +154,7 @@ class Stopper:
         now, before = monotonic(), self._last
         if now - before >= self.PATIENCE:
             self._last, self.number = now, number
-            raise Stopped(number)
+            raise StoppedByUser(number)
 
 
 def write(text: str, end: str = "\n") -> None:
@@ -262,7 +262,7 @@ def _signal_behind(error: BaseException | None) -> int | None:
         error = error.__cause__ or error.__context__
     if error is None:
         return None
-    return error.number if isinstance(error, Stopped) else signal.SIGINT
+    return error.number if isinstance(error, StoppedByUser) else signal.SIGINT
 
 
 def _explained(error: BaseException) -> int:

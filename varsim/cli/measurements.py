@@ -11,7 +11,7 @@ from varsim.cli import options
 from varsim.cli.console import OUT_OF_BOUNDS, complain, refuse, show, write
 
 if TYPE_CHECKING:
-    from varsim.calibration.forms import Options
+    from varsim.calibration.forms import FormOptions
     from varsim.calibration.recorded.runs import Run
     from varsim.report.told import Report
 
@@ -135,9 +135,9 @@ def calibrate(
     if out is not None and format == "json":
         raise typer.BadParameter("--format json has no effect: --out writes YAML")
     if files:
-        from varsim.calibration.forms import Options
+        from varsim.calibration.forms import FormOptions
 
-        asked = Options(form, collective, ranks, unit, idle)
+        asked = FormOptions(form, collective, ranks, unit, idle)
         _fit(files, asked, size, workers_per_node, out, quiet, format)
     elif runs is not None:
         _show_parts(_learnt(runs, half), format)
@@ -158,7 +158,7 @@ def _check_options(
 
 def _fit(
     files: Sequence[Path],
-    asked: "Options",
+    asked: "FormOptions",
     size: float | None,
     per_node: int | None,
     out: Path | None,
@@ -262,13 +262,13 @@ def stragglers(
         from varsim.report.files.directory import check_target
 
         check_target(out, "stragglers")
-    from varsim.calibration.forms import Options, read_files
+    from varsim.calibration.forms import FormOptions, read_files
     from varsim.calibration.measurement import UnreadableError
     from varsim.calibration.steps import equal_times, of_common_steps
     from varsim.report.products.measurements import report
 
     try:
-        read = read_files(files, Options(unit=unit), lambda _: None)
+        read = read_files(files, FormOptions(unit=unit), lambda _: None)
         steps = read.steps
         if steps is None:
             raise UnreadableError(f"{files[0].name}: no step times; see varsim calibrate")

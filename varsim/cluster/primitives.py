@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended
-from varsim.cluster.record.trace import Phase, Recorder
+from varsim.cluster.record.trace import Phase, RunRecorder
 from varsim.cluster.workers.worker import Worker
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class TokenQueue:
     on the heap. Tokens nobody waits for are counted, not kept one by one.
     """
 
-    def __init__(self, clock: Clock, recorder: Recorder) -> None:
+    def __init__(self, clock: Clock, recorder: RunRecorder) -> None:
         self._clock = clock
         self._recorder = recorder
         self._inside: deque[tuple[int, int]] = deque()  # step, and how many tokens carry it

@@ -29,7 +29,7 @@ from varsim.core.operation import (
     DEFAULT_DEVICE,
     Computation,
     CurrentTime,
-    Device,
+    DeviceId,
     Exchange,
     Movement,
     Operation,
@@ -64,8 +64,8 @@ class Sent(NamedTuple):
     what: str
     movement: int  # number of the movement in the run, from 0
     round: int  # of the movement, from 0
-    source: Device
-    target: Device
+    source: DeviceId
+    target: DeviceId
     size: int
     start: int
     end: int  # when they had arrived
@@ -83,8 +83,8 @@ class Execution:
         self,
         clock: Clock,
         network: Network,
-        hosts: Mapping[Device, Host],
-        compute_end: Callable[[Device], int] = lambda _: 0,
+        hosts: Mapping[DeviceId, Host],
+        compute_end: Callable[[DeviceId], int] = lambda _: 0,
         note: Callable[[Sent], None] | None = None,
     ) -> None:
         self.sent: list[Sent] = []
@@ -99,7 +99,7 @@ class Execution:
 
         The first error ends the run. RuntimeError if a worker waits for one that has ended.
         """
-        meeting = _Meeting(self._clock, len(operations))
+        meeting = _ProgramMeeting(self._clock, len(operations))
         results: dict[int, T] = {}
 
         def ended() -> None:
@@ -125,7 +125,9 @@ class Execution:
                 self._error = error
             self._clock.stop()
 
-    def _carry_out(self, operation: Operation[T], meeting: "_Meeting", worker: int) -> Activity[T]:
+    def _carry_out(
+        self, operation: Operation[T], meeting: "_ProgramMeeting", worker: int
+    ) -> Activity[T]:
         """One operation, request by request."""
         answer: object = None
         while True:
@@ -136,7 +138,9 @@ class Execution:
                 return result
             answer = yield from self._served(request, meeting, worker)
 
-    def _served(self, request: Request, meeting: "_Meeting", worker: int) -> Activity[object]:
+    def _served(
+        self, request: Request, meeting: "_ProgramMeeting", worker: int
+    ) -> Activity[object]:
         """The answer to a request, when its time has come."""
         clock = self._clock
         if isinstance(request, CurrentTime):
@@ -157,7 +161,7 @@ class Execution:
         return (yield from self._side_by_side(request, meeting, worker))
 
     def _side_by_side(
-        self, request: Parallel, meeting: "_Meeting", worker: int
+        self, request: Parallel, meeting: "_ProgramMeeting", worker: int
     ) -> Activity[list[Any]]:
         """Every operation in a process of its own; all that they return, in order."""
         number = len(request.operations)
@@ -198,7 +202,7 @@ class Execution:
         yield from left.wait()
 
 
-class _Meeting:
+class _ProgramMeeting:
     """Where workers meet: each gives a part and waits; all get the parts of all, in order."""
 
     def __init__(self, clock: Clock, workers: int) -> None:
@@ -306,17 +310,17 @@ def run_program(
         most_acts,
     )
     star = network(clock, cluster.network)
-    hosts: dict[Device, Host] = {}
+    hosts: dict[DeviceId, Host] = {}
     for rank, device in enumerate(run.devices):
         hosts[device] = star.host(f"worker {rank}", cluster.network.rate_of(rank))
     hosts[DEFAULT_DEVICE] = hosts[run.devices[0]]
     if mode == "none":
         for task in range(cluster.parameter_servers):
-            hosts[Device("ps", task)] = star.host(f"ps {task}", cluster.network.server_rate)
+            hosts[DeviceId("ps", task)] = star.host(f"ps {task}", cluster.network.server_rate)
     paces = [windows(cluster.slow_workers, rank) for rank in range(cluster.workers)]
     times = [_compute_times(cluster, rank, seed, replication) for rank in range(cluster.workers)]
 
-    def compute_end(device: Device) -> int:
+    def compute_end(device: DeviceId) -> int:
         return end_of(paces[device.task], clock.time, next(times[device.task]))
 
     ledger = _Ledger(run, most_sent)

@@ -59,7 +59,7 @@ class InvalidArgumentError(DistributionError):
     tensorflow = "InvalidArgumentError"
 
 
-class Device(NamedTuple):
+class DeviceId(NamedTuple):
     """Device of a task: `worker/0/1` is device 1 of worker 0."""
 
     job: str = "worker"
@@ -72,14 +72,14 @@ class Device(NamedTuple):
 
 
 # The device that is current where nobody says otherwise.
-DEFAULT_DEVICE = Device()
+DEFAULT_DEVICE = DeviceId()
 
 
 class Transfer(NamedTuple):
     """Bytes that go from one device to another."""
 
-    source: Device
-    target: Device
+    source: DeviceId
+    target: DeviceId
     size: int
 
 
@@ -139,7 +139,7 @@ class Parallel(NamedTuple):
 class Computation(NamedTuple):
     """Request: compute one step on a device, for a time that the driver knows."""
 
-    device: Device
+    device: DeviceId
 
 
 class CurrentTime(NamedTuple):

@@ -28,7 +28,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DevicePreset:
     """An accelerator: its dense peak in FLOP/s for each precision somebody published.
 
     `matrix_products`: the same as somebody measured it, by a search for the fastest product.
@@ -88,7 +88,7 @@ class MeasuredSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkPreset:
     """A link: payload bytes/s per direction; seconds for a small message, None where unknown."""
 
     name: str
@@ -162,12 +162,12 @@ def device_matrix_product(name: str, precision: str) -> float:
     return measured[precision]
 
 
-def device(name: str) -> Device:
+def device(name: str) -> DevicePreset:
     """The device of that name; ValueError with the nearest names if there is none."""
     return _found(name, devices(), "device", "devices")
 
 
-def link(name: str) -> Link:
+def link(name: str) -> LinkPreset:
     """The link of that name; ValueError with the nearest names if there is none."""
     return _found(name, links(), "link", "links")
 
@@ -214,11 +214,11 @@ def preset_errors() -> Mapping[str, float]:
 
 
 @cache
-def devices() -> Mapping[str, Device]:
+def devices() -> Mapping[str, DevicePreset]:
     """All devices by name, oldest first."""
     found = {}
     for row in _rows("hardware.csv"):
-        found[row["name"]] = Device(
+        found[row["name"]] = DevicePreset(
             row["name"],
             row["device"],
             int(row["year"]),
@@ -266,10 +266,10 @@ def measured_shares() -> tuple[float, float]:
 
 
 @cache
-def links() -> Mapping[str, Link]:
+def links() -> Mapping[str, LinkPreset]:
     """All links by name."""
     found = {
-        row["name"]: Link(
+        row["name"]: LinkPreset(
             name=row["name"],
             title=row["link"],
             kind=row["kind"],

@@ -16,7 +16,7 @@ from varsim.core.schema import Model, one_of
 T = TypeVar("T")
 
 
-class Table(ABC, Generic[T]):
+class Registry(ABC, Generic[T]):
     """Things by name: varsim's `own`, and those that were registered.
 
     `home`: the module that holds the table; `noun`: what one of the things is called. Beside a
@@ -77,7 +77,7 @@ class Table(ABC, Generic[T]):
         return "" if name else f"it has no name: {self.noun}s are told apart by one"
 
 
-class Models(Table[type[Model]]):
+class Models(Registry[type[Model]]):
     """Classes of models, told apart by `kind`; without one, `default` is meant."""
 
     def __init__(
@@ -173,7 +173,7 @@ class Models(Table[type[Model]]):
         return SchemaValidator(union).validate_python(value)
 
 
-class Functions(Table[Callable[..., Any]]):
+class Functions(Registry[Callable[..., Any]]):
     """Functions, by name; `also`: what may stand in place of such a name."""
 
     def __init__(
@@ -247,9 +247,9 @@ def _reference(model: Any) -> CoreSchema:
 _AS_IT_IS: Final = core_schema.wrap_serializer_function_ser_schema(
     lambda value, write: write(value), schema=core_schema.any_schema()
 )
-_TABLES: Final[dict[tuple[str, str], Table[Any]]] = {}
+_TABLES: Final[dict[tuple[str, str], Registry[Any]]] = {}
 
 
-def _table(home: str, what: str) -> Table[Any]:
+def _table(home: str, what: str) -> Registry[Any]:
     import_module(home)
     return _TABLES[home, what]

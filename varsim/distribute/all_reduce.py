@@ -22,7 +22,7 @@ from varsim.distribute.cross_device_ops import (
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
 
 
-class AllReduce(CrossDeviceOps, ABC):
+class AllReduceOps(CrossDeviceOps, ABC):
     """Base of the algorithms that all-reduce packs on GPUs; the rest goes to one device."""
 
     def __init__(self, num_packs: int = 1) -> None:
@@ -73,7 +73,7 @@ class AllReduce(CrossDeviceOps, ABC):
         """The sum of one pack."""
 
 
-class HierarchicalCopyAllReduce(AllReduce):
+class HierarchicalCopyAllReduce(AllReduceOps):
     """Two halves of n // 2 devices: each half adds on its main device, then the two sums are added.
 
     Pack i has main devices i mod n and n // 2 further, and is added on the first. Made for the
@@ -114,7 +114,7 @@ class HierarchicalCopyAllReduce(AllReduce):
         return total
 
 
-class NcclAllReduce(AllReduce):
+class NcclAllReduce(AllReduceOps):
     """NCCL all-sum per pack, between GPUs only; here with the ring's order of additions."""
 
     name = "nccl"

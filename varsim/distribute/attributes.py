@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.core.operation import DEFAULT_DEVICE, Device
+from varsim.core.operation import DEFAULT_DEVICE, DeviceId
 from varsim.learning.gradient import Array
 from varsim.learning.gradient_form import IndexedSlices
 from varsim.learning.optimizer import Optimizer, State
@@ -72,7 +72,7 @@ class Variable:
     def __init__(
         self,
         initial: Values,
-        devices: Sequence[Device] = (DEFAULT_DEVICE,),
+        devices: Sequence[DeviceId] = (DEFAULT_DEVICE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from varsim.core.operation import (
     DEFAULT_DEVICE,
-    Device,
+    DeviceId,
     Operation,
     RefusedNotImplementedError,
     RefusedRuntimeError,
@@ -31,7 +31,7 @@ from varsim.distribute.reducing import (
     gather_parts,
     reduce_parts,
 )
-from varsim.distribute.strategy import NewVariable, Strategy
+from varsim.distribute.strategy import NewVariable, ReplicaStrategy
 from varsim.distribute.tensor import Tensor, Values, convert
 from varsim.distribute.variable import (
     DistributedVariable,
@@ -72,7 +72,7 @@ class ShardedVariable(DistributedVariable):
     def __init__(
         self,
         initial: Values,
-        devices: tuple[Device, ...],
+        devices: tuple[DeviceId, ...],
         attributes: Attributes,
         optimizer: Optimizer | None = None,
         strategy: StrategyInterface | None = None,
@@ -119,7 +119,7 @@ class ShardedVariable(DistributedVariable):
         )
         return Tensor(np.concatenate(self.values), context.device)
 
-    def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
+    def read_copy(self, index: int, device: DeviceId) -> Operation[Tensor]:
         whole = yield from self.read_cross_replica(Context(device=device))
         assert isinstance(whole, Tensor)
         return whole
@@ -180,12 +180,12 @@ class MaxSizePartitioner(Partitioner):
         return number if self.max_shards is None else min(number, self.max_shards)
 
 
-class OneDeviceStrategy(Strategy):
+class OneDeviceStrategy(ReplicaStrategy):
     """One replica on one device; reductions hand back what they are given."""
 
     kind = "one_device"
 
-    def __init__(self, device: Device = DEFAULT_DEVICE) -> None:
+    def __init__(self, device: DeviceId = DEFAULT_DEVICE) -> None:
         super().__init__([device])
 
     def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
@@ -221,11 +221,11 @@ class DefaultStrategy(OneDeviceStrategy):
     has_scope = False
 
     @property
-    def worker_devices(self) -> tuple[Device, ...]:
+    def worker_devices(self) -> tuple[DeviceId, ...]:
         raise _devices_undefined()
 
     @property
-    def parameter_devices(self) -> tuple[Device, ...]:
+    def parameter_devices(self) -> tuple[DeviceId, ...]:
         raise _devices_undefined()
 
     @property
@@ -269,7 +269,7 @@ def _missing(what: str) -> RefusedNotImplementedError:
     )
 
 
-class CentralStorageStrategy(Strategy):
+class CentralStorageStrategy(ReplicaStrategy):
     """Replicas on several devices, variables on one (parameter_server_strategy.py, V1 extended).
 
     Values are reduced on the CPU that is device 0.
@@ -277,7 +277,7 @@ class CentralStorageStrategy(Strategy):
 
     kind = "central_storage"
 
-    def __init__(self, devices: Sequence[Device], parameter_device: Device) -> None:
+    def __init__(self, devices: Sequence[DeviceId], parameter_device: DeviceId) -> None:
         super().__init__(devices, [parameter_device])
         self._cross_device_ops = ReductionToOneDevice(DEFAULT_DEVICE)
 
@@ -336,7 +336,7 @@ class ParameterServerStrategy(CentralStorageStrategy):
     kind = "parameter_server"
 
     def __init__(self, servers: int, partitioner: Partitioner | None = None) -> None:
-        super().__init__([DEFAULT_DEVICE], Device("ps"))
+        super().__init__([DEFAULT_DEVICE], DeviceId("ps"))
         self._servers = servers
         self._partitioner = partitioner
         self._placed = 0
@@ -351,11 +351,11 @@ class ParameterServerStrategy(CentralStorageStrategy):
         return made(value, new.devices or self._next(shards), new.attributes, new.optimizer, self)
         yield
 
-    def on_worker(self, device: Device) -> Context:
+    def on_worker(self, device: DeviceId) -> Context:
         """Context of a function scheduled on a worker (ClusterCoordinator.schedule)."""
         return Context(self, 0, device=device)
 
-    def _next(self, number: int) -> tuple[Device, ...]:
+    def _next(self, number: int) -> tuple[DeviceId, ...]:
         first = self._placed
         self._placed += number
-        return tuple(Device("ps", (first + index) % self._servers) for index in range(number))
+        return tuple(DeviceId("ps", (first + index) % self._servers) for index in range(number))

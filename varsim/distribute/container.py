@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from varsim.core.operation import Device, Operation, RefusedProgramError
+from varsim.core.operation import DeviceId, Operation, RefusedProgramError
 from varsim.distribute.attributes import Variable
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
@@ -18,7 +18,7 @@ class CopyWriter(Protocol):
         """Write one copy, without aggregation."""
 
 
-class Component:
+class ContainerPart:
     """Copy `index` of a variable (tf.distribute's component); equal by variable and index."""
 
     __slots__ = ("index", "variable")
@@ -28,7 +28,7 @@ class Component:
         self.index = index
 
     @property
-    def device(self) -> Device:
+    def device(self) -> DeviceId:
         """The device of the copy."""
         return self.variable.devices[self.index]
 
@@ -55,7 +55,7 @@ class Component:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Component)
+            isinstance(other, ContainerPart)
             and other.variable is self.variable
             and other.index == self.index
         )
@@ -71,7 +71,7 @@ class Unread(Tensor):
     keeps_dtype = True
 
     def __init__(self, variable: Variable, index: int) -> None:
-        self._copy = Component(variable, index)
+        self._copy = ContainerPart(variable, index)
 
     @property
     def array(self) -> Values:  # type: ignore[override]
@@ -79,7 +79,7 @@ class Unread(Tensor):
         return self._copy.variable.values[self._copy.index]
 
     @property
-    def device(self) -> Device:  # type: ignore[override]
+    def device(self) -> DeviceId:  # type: ignore[override]
         """The device of the copy."""
         return self._copy.device
 
@@ -119,8 +119,8 @@ def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> obj
     if isinstance(first, dict):
         dicts = [_same_structure(value, first, dict) for value in values]
         return {key: regroup([one[key] for one in dicts], wrap) for key in first}
-    if isinstance(first, Component) and all(
-        isinstance(value, Component) and value.variable is first.variable for value in values
+    if isinstance(first, ContainerPart) and all(
+        isinstance(value, ContainerPart) and value.variable is first.variable for value in values
     ):
         return first.variable
     if all(value is first for value in values):
@@ -154,7 +154,7 @@ def select(replica: int, value: object) -> object:
     return map_structure(lambda item: select(replica, item), value, leaf=False)
 
 
-def part_on(device: Device, value: object) -> object:
+def part_on(device: DeviceId, value: object) -> object:
     """The copy of a mirrored value on a device, else its first; any other value itself."""
     if not isinstance(value, Mirrored):
         return value
@@ -180,9 +180,9 @@ def map_structure(
     return function(value) if leaf else value
 
 
-def component(variable: Variable, index: int) -> Component:
+def component(variable: Variable, index: int) -> ContainerPart:
     """One copy of a variable as an object."""
-    return Component(variable, index)
+    return ContainerPart(variable, index)
 
 
 def is_per_replica(value: object) -> bool:
@@ -199,10 +199,10 @@ def tensors_of(value: object) -> list[Tensor]:
     """The tensors of a value, one for each part; RefusedProgramError if there are none."""
     if isinstance(value, Tensor):
         return [value]
-    if isinstance(value, Component):
+    if isinstance(value, ContainerPart):
         return [value.tensor()]
     if isinstance(value, Variable):
-        return [Component(value, index).tensor() for index in range(len(value.values))]
+        return [ContainerPart(value, index).tensor() for index in range(len(value.values))]
     if isinstance(value, Container):
         return [tensor for part in value.values for tensor in tensors_of(part)]
     raise RefusedProgramError(
@@ -211,7 +211,7 @@ def tensors_of(value: object) -> list[Tensor]:
     )
 
 
-def devices_of(value: object) -> tuple[Device, ...]:
+def devices_of(value: object) -> tuple[DeviceId, ...]:
     """The devices on which a value or variable lives."""
     if isinstance(value, Variable):
         return value.devices

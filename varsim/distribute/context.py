@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from varsim.core.operation import DEFAULT_DEVICE, Device, Merge, Operation, RefusedRuntimeError
+from varsim.core.operation import DEFAULT_DEVICE, DeviceId, Merge, Operation, RefusedRuntimeError
 from varsim.distribute.attributes import Aggregation, Variable
 
 
@@ -18,7 +18,7 @@ class StrategyInterface(Protocol):
         """Replicas of all workers."""
 
     @property
-    def current(self) -> Device:
+    def current(self) -> DeviceId:
         """The device that is current where nobody says otherwise."""
 
     def replica_id(self, replica: int) -> int:
@@ -66,7 +66,7 @@ class Context:
     strategy: StrategyInterface | None = None
     replica: int | None = None
     updating: int | None = None
-    device: Device = DEFAULT_DEVICE
+    device: DeviceId = DEFAULT_DEVICE
     aggregates: bool = False
     colocated: Variable | None = None
 
@@ -84,7 +84,7 @@ class Context:
             )
         return self.strategy.replica_id(self.replica)
 
-    def at(self, device: Device) -> "Context":
+    def at(self, device: DeviceId) -> "Context":
         """The same with another current device (tf.device)."""
         return replace(self, device=device)
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from varsim.core.operation import (
-    Device,
+    DeviceId,
     Exchange,
     InvalidArgumentError,
     Movement,
@@ -154,7 +154,7 @@ def ring_sum(values: Sequence[Values]) -> Values:
 
 
 def ring_movement(
-    devices: Sequence[Device], values: Sequence[Values], parties: int
+    devices: Sequence[DeviceId], values: Sequence[Values], parties: int
 ) -> list[Movement]:
     """What the ring sends for values reduced together, round by round."""
     ranks = len(devices)
@@ -180,7 +180,7 @@ def ring_movement(
 REDUCIBLE_DTYPES: Final = ("bfloat16", "float16", "float32", "float64", "int32", "int64")
 GATHERABLE_DTYPES: Final = REDUCIBLE_DTYPES[1:]
 
-Devices = tuple[Device, ...]
+Devices = tuple[DeviceId, ...]
 Pair = tuple[list[Tensor], Devices]
 
 
@@ -221,7 +221,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
     name = "reduction_to_one_device"
 
-    def __init__(self, device: Device | None = None) -> None:
+    def __init__(self, device: DeviceId | None = None) -> None:
         self._device = device
 
     def reduce(

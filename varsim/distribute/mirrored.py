@@ -15,7 +15,7 @@ from varsim.core.operation import (
     RefusedValueError,
 )
 from varsim.distribute.attributes import Aggregation, ReduceOp
-from varsim.distribute.container import Component, Mirrored, PerReplica, Unread, Write, part_on
+from varsim.distribute.container import ContainerPart, Mirrored, PerReplica, Unread, Write, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values, convert, divide, share
 from varsim.distribute.variable import (
@@ -265,7 +265,7 @@ class SyncOnReadVariable(DistributedVariable):
         op = reduce_op(self.aggregation)
         assert self.strategy is not None
         value = yield from self.strategy.reduce(context, op, self)
-        return value.tensor() if isinstance(value, Component) else value
+        return value.tensor() if isinstance(value, ContainerPart) else value
 
     def read(self, context: Context) -> Operation[object]:
         """Local in a replica, aggregated outside; not inside variable_sync_on_read_context."""
@@ -305,7 +305,7 @@ class SyncOnReadVariable(DistributedVariable):
         if isinstance(value, DistributedVariable):
             value = yield from value.as_tensor(context)
         value = part_on(context.device, value)
-        if isinstance(value, Component):
+        if isinstance(value, ContainerPart):
             value = value.tensor()
         device = value.device if isinstance(value, Tensor) else context.device
         assert self.strategy is not None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from varsim.core.operation import (
-    Device,
+    DeviceId,
     Exchange,
     Operation,
     RefusedProgramError,
@@ -33,7 +33,7 @@ from varsim.distribute.reducing import (
     gather_parts,
     reduce_parts,
 )
-from varsim.distribute.strategy import NewVariable, Strategy
+from varsim.distribute.strategy import NewVariable, ReplicaStrategy
 from varsim.distribute.tensor import Tensor, Values
 from varsim.distribute.variable import (
     DistributedVariable,
@@ -43,7 +43,7 @@ from varsim.distribute.variable import (
 )
 
 
-class MirroredStrategy(Strategy):
+class MirroredStrategy(ReplicaStrategy):
     """One process with a replica on each device; without an algorithm it chooses one.
 
     All CPUs: a ring; CPUs and GPUs: reduction to one device; GPUs: NCCL
@@ -53,7 +53,7 @@ class MirroredStrategy(Strategy):
     kind = "mirrored"
 
     def __init__(
-        self, devices: Sequence[Device], cross_device_ops: CrossDeviceOps | None = None
+        self, devices: Sequence[DeviceId], cross_device_ops: CrossDeviceOps | None = None
     ) -> None:
         super().__init__(devices)
         self._cross_device_ops = cross_device_ops or _chosen(self.devices)
@@ -161,7 +161,7 @@ class MirroredStrategy(Strategy):
         return (yield from gather_parts(context, algorithm, value, destination, axis))
 
 
-def _chosen(devices: Sequence[Device]) -> CrossDeviceOps:
+def _chosen(devices: Sequence[DeviceId]) -> CrossDeviceOps:
     kinds = {device.kind for device in devices}
     if kinds == {"cpu"}:
         return CollectiveAllReduce(Implementation.RING, devices=len(devices))
@@ -177,7 +177,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
 
     def __init__(
         self,
-        devices: Sequence[Device],
+        devices: Sequence[DeviceId],
         worker: int = 0,
         workers: int = 1,
         implementation: Implementation = Implementation.AUTO,
@@ -200,8 +200,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return self._worker == 0
 
     @property
-    def current(self) -> Device:
-        return Device(task=self._worker)
+    def current(self) -> DeviceId:
+        return DeviceId(task=self._worker)
 
     def replica_id(self, replica: int) -> int:
         return self._worker * len(self.devices) + replica

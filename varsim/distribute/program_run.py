@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from varsim.core.operation import CurrentTime, Device, Movement, Operation, Parallel
+from varsim.core.operation import CurrentTime, DeviceId, Movement, Operation, Parallel
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.context import Context
@@ -22,7 +22,7 @@ from varsim.distribute.program import (
     ProgramVariable,
     VariableDescription,
 )
-from varsim.distribute.strategy import Strategy
+from varsim.distribute.strategy import ReplicaStrategy
 from varsim.distribute.tensor import Values
 
 # In the place of a replica's number: whoever acts outside of the replicas.
@@ -148,11 +148,11 @@ class ProgramRun:
         self._read: dict[tuple[str, int], ValueSummary] = {}
         self._movements = 0
         self._moved: list[int] = []  # by all replicas together, or by the outside
-        self.devices = [Device(task=rank, kind="gpu") for rank in range(replicas)]
+        self.devices = [DeviceId(task=rank, kind="gpu") for rank in range(replicas)]
         self.variables: dict[str, ProgramVariable] = {}
         self._program, self._mode, self._descriptions = program, mode, variables
         self._generators = {rank: generator(rank) for rank in (*range(replicas), CROSS_REPLICA)}
-        self._strategy: Strategy
+        self._strategy: ReplicaStrategy
         if mode == "none":
             self._strategy = ParameterServerStrategy(servers)
         else:

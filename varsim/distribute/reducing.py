@@ -6,7 +6,7 @@ import numpy as np
 
 from varsim.core.operation import (
     DEFAULT_DEVICE,
-    Device,
+    DeviceId,
     Operation,
     RefusedProgramError,
     RefusedTypeError,
@@ -16,8 +16,8 @@ from varsim.core.operation import (
 )
 from varsim.distribute.attributes import ReduceOp, Variable
 from varsim.distribute.container import (
-    Component,
     Container,
+    ContainerPart,
     Mirrored,
     PerReplica,
     devices_of,
@@ -49,7 +49,7 @@ def check_reduce_op(op: object) -> ReduceOp:
 def check_destination(destination: object) -> None:
     """RefusedProgramError for a list of destinations, or none."""
     if destination is None or (
-        isinstance(destination, list | tuple) and not isinstance(destination, Device)
+        isinstance(destination, list | tuple) and not isinstance(destination, DeviceId)
     ):
         what = "nothing" if destination is None else "a list"
         raise RefusedProgramError(
@@ -57,9 +57,9 @@ def check_destination(destination: object) -> None:
         )
 
 
-def destination_devices(destination: object) -> tuple[Device, ...]:
+def destination_devices(destination: object) -> tuple[DeviceId, ...]:
     """The devices of a destination: a variable, a value, a device or its text."""
-    if isinstance(destination, Device):
+    if isinstance(destination, DeviceId):
         return (destination,)
     if isinstance(destination, str):
         parts = destination.split("/")
@@ -68,8 +68,8 @@ def destination_devices(destination: object) -> tuple[Device, ...]:
                 "destination",
                 "destinations can not be empty: name a device as worker/0/1, a variable or a value",
             )
-        return (Device(parts[0], int(parts[1]), int(parts[2])),)
-    if isinstance(destination, Variable | Container | Tensor | Component):
+        return (DeviceId(parts[0], int(parts[1]), int(parts[2])),)
+    if isinstance(destination, Variable | Container | Tensor | ContainerPart):
         return devices_of(destination)
     raise RefusedValueError(
         "destination",
@@ -100,7 +100,7 @@ def count_along(value: object, axes: tuple[int, ...]) -> Tensor:
 
 
 def _one_tensor(value: object) -> Tensor:
-    if isinstance(value, Tensor | Component | Variable):
+    if isinstance(value, Tensor | ContainerPart | Variable):
         return tensors_of(value)[0]
     return tensor_of(value, DEFAULT_DEVICE)
 
@@ -119,7 +119,7 @@ def parts_of(context: Context, value: object) -> list[Tensor]:
     """The parts of a value: of a container or a variable, else the value itself as a tensor."""
     if isinstance(value, Container):
         return [tensor for part in value.values for tensor in parts_of(context, part)]
-    if isinstance(value, Tensor | Component | Variable):
+    if isinstance(value, Tensor | ContainerPart | Variable):
         return tensors_of(value)
     return [tensor_of(value, context.device)]
 
@@ -251,7 +251,7 @@ def _read_on(context: Context, value: object) -> Operation[Tensor]:
     value = part_on(context.device, value)
     if isinstance(value, DistributedVariable):
         value = yield from value.as_tensor(context)
-    if isinstance(value, Tensor | Component | Variable):
+    if isinstance(value, Tensor | ContainerPart | Variable):
         return tensors_of(value)[0]
     return tensor_of(value, context.device)
 

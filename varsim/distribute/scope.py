@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 from varsim.core.operation import (
     DEFAULT_DEVICE,
-    Device,
+    DeviceId,
     Merge,
     Operation,
     Parallel,
@@ -28,7 +28,7 @@ class StrategyScope:
     kind: ClassVar[str]
     has_scope: ClassVar[bool] = True  # the default strategy has none
 
-    def __init__(self, devices: Sequence[Device], parameters: Sequence[Device] = ()) -> None:
+    def __init__(self, devices: Sequence[DeviceId], parameters: Sequence[DeviceId] = ()) -> None:
         self.devices = tuple(devices)
         self.parameters = tuple(parameters) or self.devices
 
@@ -37,12 +37,12 @@ class StrategyScope:
     experimental_require_static_shapes: ClassVar[bool] = False
 
     @property
-    def worker_devices(self) -> tuple[Device, ...]:
+    def worker_devices(self) -> tuple[DeviceId, ...]:
         """The devices of this worker's replicas."""
         return self.devices
 
     @property
-    def parameter_devices(self) -> tuple[Device, ...]:
+    def parameter_devices(self) -> tuple[DeviceId, ...]:
         """The devices of variables."""
         return self.parameters
 
@@ -72,7 +72,7 @@ class StrategyScope:
         return self.should_checkpoint
 
     @property
-    def current(self) -> Device:
+    def current(self) -> DeviceId:
         """The device that is current where nobody says otherwise."""
         return DEFAULT_DEVICE
 
@@ -90,7 +90,7 @@ class StrategyScope:
         """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""
         return self.enter(context)
 
-    def scope_at(self, device: Device) -> Context:
+    def scope_at(self, device: DeviceId) -> Context:
         """The cross-replica context on a device."""
         return Context(self._itself, device=device)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from varsim.core.operation import (
-    Device,
+    DeviceId,
     Merge,
     Operation,
     RefusedRuntimeError,
@@ -19,7 +19,7 @@ from varsim.core.operation import (
 )
 from varsim.distribute.attributes import Aggregation, Attributes, ReduceOp, Variable
 from varsim.distribute.container import (
-    Component,
+    ContainerPart,
     Mirrored,
     Unread,
     is_per_replica,
@@ -47,13 +47,13 @@ class NewVariable(NamedTuple):
     """A variable to be created; `devices` None: those of the strategy."""
 
     initial: object
-    devices: tuple[Device, ...] | None
+    devices: tuple[DeviceId, ...] | None
     attributes: Attributes
     optimizer: Optimizer | None
 
     def at(
-        self, default: tuple[Device, ...]
-    ) -> tuple[Values, tuple[Device, ...], Attributes, Optimizer | None]:
+        self, default: tuple[DeviceId, ...]
+    ) -> tuple[Values, tuple[DeviceId, ...], Attributes, Optimizer | None]:
         """Arguments of the variable, with its initial value computed."""
         value = initial_value(self.initial)
         return value, self.devices or default, self.attributes, self.optimizer
@@ -66,7 +66,7 @@ class _Shared:
     variable: DistributedVariable
 
 
-class Strategy(StrategyScope, ABC):
+class ReplicaStrategy(StrategyScope, ABC):
     """Distribution strategy (tf.distribute.Strategy): placement of variables, reductions."""
 
     def create(
@@ -95,7 +95,7 @@ class Strategy(StrategyScope, ABC):
 
     def value_container(self, value: object) -> object:
         """The variable that a copy belongs to; any other value itself."""
-        return value.variable if isinstance(value, Component) else value
+        return value.variable if isinstance(value, ContainerPart) else value
 
     # Running
 
@@ -154,7 +154,7 @@ class Strategy(StrategyScope, ABC):
             own = [select(replica, value) for value in args]
             own_named = {key: select(replica, value) for key, value in named.items()}
             inside = Context(self, updating=replica, device=variable.devices[index])
-            copy = Component(variable, index)
+            copy = ContainerPart(variable, index)
             results.append((yield from run_if_operation(function(inside, copy, *own, **own_named))))
         if group and len(results) > 1:  # grouped, results of writes are read
             results = [
@@ -338,7 +338,7 @@ def _own(context: Context, value: object, results: object) -> Operation[object]:
     for item in results:
         if isinstance(item, DistributedVariable):
             item = yield from item.as_tensor(context)
-        if isinstance(item, Component):
+        if isinstance(item, ContainerPart):
             item = item.tensor()
         own.append(
             item.on(item.device) if isinstance(item, Tensor) else tensor_of(item, context.device)

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from varsim.core.operation import (
     DEFAULT_DEVICE,
-    Device,
+    DeviceId,
     InvalidArgumentError,
     RefusedProgramError,
     RefusedTypeError,
@@ -38,7 +38,7 @@ class Tensor:
         False  # to the right of minus and times: a ValueError if it differs
     )
 
-    def __init__(self, array: Values, device: Device = DEFAULT_DEVICE) -> None:
+    def __init__(self, array: Values, device: DeviceId = DEFAULT_DEVICE) -> None:
         self.array: Values = array_of(array)
         self.device = device
 
@@ -54,7 +54,7 @@ class Tensor:
     def __float__(self) -> float:
         return float(self.array)
 
-    def on(self, device: Device) -> "Tensor":
+    def on(self, device: DeviceId) -> "Tensor":
         """A new tensor with the same value on a device."""
         return Tensor(self.array, device)
 
@@ -158,7 +158,9 @@ def _truth(one: Tensor) -> Tensor:
     return Tensor(np.asarray(np.real(one.array) != 0), one.device)
 
 
-def tensor(data: object, dtype: DTypeLike | None = None, device: Device = DEFAULT_DEVICE) -> Tensor:
+def tensor(
+    data: object, dtype: DTypeLike | None = None, device: DeviceId = DEFAULT_DEVICE
+) -> Tensor:
     """A tensor with a copy of the data."""
     return Tensor(np.array(data, dtype), device)
 
@@ -305,7 +307,7 @@ def share(value: object, count: int, dtype: np.dtype[Any]) -> Values:
     return _cast(part, dtype)
 
 
-def tensor_of(value: object, device: Device) -> Tensor:
+def tensor_of(value: object, device: DeviceId) -> Tensor:
     """A number or an array that is no tensor as one; numbers become float32, int32 or bool."""
     if isinstance(value, np.ndarray):
         return tensor(value, device=device)

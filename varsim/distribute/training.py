@@ -11,9 +11,9 @@ import numpy as np
 
 from varsim.core.operation import InvalidArgumentError, Operation, RefusedProgramError
 from varsim.distribute.attributes import Aggregation
-from varsim.distribute.container import Component
+from varsim.distribute.container import ContainerPart
 from varsim.distribute.context import Context
-from varsim.distribute.strategy import Strategy
+from varsim.distribute.strategy import ReplicaStrategy
 from varsim.distribute.tensor import Tensor, Values, kind_of
 from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.learning.optimizer import Adam, Optimizer
@@ -44,7 +44,11 @@ class DistributedOptimizer:
     """
 
     def __init__(
-        self, rule: Optimizer, strategy: Strategy, iterations: DistributedVariable, clip: Clip
+        self,
+        rule: Optimizer,
+        strategy: ReplicaStrategy,
+        iterations: DistributedVariable,
+        clip: Clip,
     ) -> None:
         self.rule = rule
         self.iterations = iterations
@@ -54,7 +58,7 @@ class DistributedOptimizer:
     @classmethod
     def create(
         cls,
-        strategy: Strategy,
+        strategy: ReplicaStrategy,
         rule: Optimizer,
         clip: Clip = Clip(),
     ) -> Operation["DistributedOptimizer"]:
@@ -128,6 +132,6 @@ def _in_float32(rule: Optimizer) -> Optimizer:
     return rule.model_copy(update=rounded)
 
 
-def _apply(context: Context, copy: Component, gradient: Tensor) -> None:
+def _apply(context: Context, copy: ContainerPart, gradient: Tensor) -> None:
     with np.errstate(all="ignore"):  # 0/0 is NaN, as in TensorFlow
         copy.variable.apply(copy.index, gradient.array)

@@ -12,7 +12,7 @@ import numpy as np
 
 from varsim.core.operation import (
     DEFAULT_DEVICE,
-    Device,
+    DeviceId,
     InvalidArgumentError,
     Operation,
     RefusedNotImplementedError,
@@ -21,7 +21,14 @@ from varsim.core.operation import (
     movement,
 )
 from varsim.distribute.attributes import Aggregation, Attributes, Synchronization, Variable
-from varsim.distribute.container import Component, Mirrored, Unread, Write, is_per_replica, select
+from varsim.distribute.container import (
+    ContainerPart,
+    Mirrored,
+    Unread,
+    Write,
+    is_per_replica,
+    select,
+)
 from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
 from varsim.distribute.tensor import Tensor, Values, array_of, convert, kind_of, shown
 from varsim.learning.optimizer import Optimizer
@@ -94,7 +101,7 @@ class DistributedVariable(Variable, ABC):
     def __init__(
         self,
         initial: Values,
-        devices: tuple[Device, ...] = (DEFAULT_DEVICE,),
+        devices: tuple[DeviceId, ...] = (DEFAULT_DEVICE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
         strategy: StrategyInterface | None = None,
@@ -131,7 +138,7 @@ class DistributedVariable(Variable, ABC):
         """The value as this context sees it, a new tensor (read_value, value)."""
         context = self.enter(context)
         if context.updating is not None:
-            return Component(self, self.local(context.updating)).tensor()
+            return ContainerPart(self, self.local(context.updating)).tensor()
         if context.replica is not None:
             return (yield from self.read_copy(self.local(context.replica), context.device))
         return (yield from self.read_cross_replica(context))
@@ -255,9 +262,9 @@ class DistributedVariable(Variable, ABC):
             self._last_write = last = (op, old, value, _written(op, old, value))
         return last[3]
 
-    def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
+    def read_copy(self, index: int, device: DeviceId) -> Operation[Tensor]:
         """One copy, brought to the device where it is read."""
-        tensor = Component(self, index).tensor()
+        tensor = ContainerPart(self, index).tensor()
         yield from movement("read", [Transfer(tensor.device, device, tensor.size)])
         return tensor
 
@@ -290,13 +297,13 @@ def _written(op: Write, old: Values, value: Values) -> Values:
         return np.asarray(old + value if op == "assign_add" else old - value)
 
 
-def move_to_copies(what: str, value: object, devices: tuple[Device, ...]) -> Operation[object]:
+def move_to_copies(what: str, value: object, devices: tuple[DeviceId, ...]) -> Operation[object]:
     """A value moved to the devices of the copies, in parallel; numbers are free.
 
     Returns it with a part on each device if there are several, else the value.
     """
     parts = [select(index, value) for index in range(len(devices))]
-    parts = [part.tensor() if isinstance(part, Component) else part for part in parts]
+    parts = [part.tensor() if isinstance(part, ContainerPart) else part for part in parts]
     yield from movement(
         what,
         [

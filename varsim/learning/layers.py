@@ -26,7 +26,7 @@ class Layer(Model):
     """Bytes of its parameters."""
 
 
-class Part(NamedTuple):
+class LayerPart(NamedTuple):
     """Part of a model in forward order: its bytes, and the work of its backward pass."""
 
     size: int
@@ -79,23 +79,23 @@ def _number(profile: str) -> int:
     return sum(layer.backward > 0 for layer in presets.layer_profile(profile))
 
 
-def parts(layers: Layers | None, model: str | None, tensors: Sequence[int]) -> list[Part]:
+def parts(layers: Layers | None, model: str | None, tensors: Sequence[int]) -> list[LayerPart]:
     """The model in parts, in forward order; `tensors`: their bytes.
 
     For the default see `chosen`.
     """
     layers = chosen(layers, model)
     if not isinstance(layers, str):
-        return [Part(round(layer.size), layer.backward) for layer in layers]
+        return [LayerPart(round(layer.size), layer.backward) for layer in layers]
     if layers == "by_bytes":
-        return [Part(size, size) for size in tensors]
+        return [LayerPart(size, size) for size in tensors]
     if layers == "by_flops":
         assert model is not None
-        return [Part(*pair) for pair in zip(tensors, presets.tensor_flops(model), strict=True)]
-    return [Part(row.parameter_bytes, row.backward) for row in presets.layer_profile(layers)]
+        return [LayerPart(*pair) for pair in zip(tensors, presets.tensor_flops(model), strict=True)]
+    return [LayerPart(row.parameter_bytes, row.backward) for row in presets.layer_profile(layers)]
 
 
-def ready_after(parts: Sequence[Part], tensors: Sequence[int]) -> list[float]:
+def ready_after(parts: Sequence[LayerPart], tensors: Sequence[int]) -> list[float]:
     """For every tensor the share of the backward pass after which its gradient is there.
 
     `tensors`: bytes in forward order. The parts lie along the model by bytes, in order, stretched

@@ -177,7 +177,7 @@ class Chart(NamedTuple):
         return [dict(zip(self.data, one, strict=True)) for one in each]
 
 
-class Source(NamedTuple):
+class Reproduction(NamedTuple):
     """What was asked for: the scenario as text, and the command that runs it again."""
 
     text: str
@@ -222,7 +222,7 @@ class Report:
     details: tuple[Table, ...] = ()
     appendix: tuple[Table, ...] = ()
     always: int = 0
-    source: Source | None = None
+    source: Reproduction | None = None
     provenance: Mapping[str, str | int] = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
 
 if TYPE_CHECKING:
-    from varsim.study.why.resources import Use
+    from varsim.study.why.resources import ResourceUse
 
 _WAYS: Final = {"up": "sending", "down": "receiving"}  # where hosts fail, down: not dead
 _PORTS: Final = ("server's port", "servers' ports")
@@ -252,7 +252,7 @@ def untold(ranking: Ranking[K], replications: int) -> bool:
     return bool(ranking.of(UNTOLD)) or (few and any(lead > _APART for lead in leads))
 
 
-def resource(use: "Use") -> str:
+def resource(use: "ResourceUse") -> str:
     """`the server's port (ps 0, receiving)`, `worker 3's link, sending`, `worker 3 computing`."""
     many = len(use.numbers) > 1
     which = " ".join(filter(None, (use.owner, ranks(use.numbers))))
@@ -271,7 +271,7 @@ def resource(use: "Use") -> str:
     return f"{which} {use.does}".strip()
 
 
-def busy(use: "Use") -> str:
+def busy(use: "ResourceUse") -> str:
     """How much of it was used."""
     share = shown(Number(use.share, unit="part"))
     carries = use.kind in ("port", "link", "shared")

@@ -18,13 +18,13 @@ from pydantic import BaseModel
 from varsim.cluster.collectives.choice import COLLECTIVES
 from varsim.cluster.network.topologies import NETWORKS
 from varsim.core.distributions import ALL_DISTRIBUTIONS
-from varsim.core.table import Functions, Models, Table, title
+from varsim.core.table import Functions, Models, Registry, title
 from varsim.learning.problem import ALL_PROBLEMS
 from varsim.strategies import ALL_STRATEGIES
 
 T = TypeVar("T")
 
-_TABLES: Final[tuple[Table[Any], ...]] = (
+_TABLES: Final[tuple[Registry[Any], ...]] = (
     ALL_STRATEGIES,
     ALL_PROBLEMS,
     ALL_DISTRIBUTIONS,
@@ -151,10 +151,10 @@ def _needs(value: BaseModel) -> Iterator[Need]:
 @cache
 def _looked_at(
     kind: type[BaseModel],
-) -> tuple[list[Table[Any]], list[tuple[str, list[Functions]]]]:
+) -> tuple[list[Registry[Any]], list[tuple[str, list[Functions]]]]:
     """Tables a model is in and not of, and its fields with the tables that name functions there."""
     models = [table for table in _TABLES if isinstance(table, Models)]
-    foreign: list[Table[Any]] = [
+    foreign: list[Registry[Any]] = [
         table for table in models if issubclass(kind, table.base) and kind not in table.own.values()
     ]
     return foreign, [
@@ -163,7 +163,7 @@ def _looked_at(
     ]
 
 
-def _need(table: Table[Any], name: str, thing: Any) -> Need:
+def _need(table: Registry[Any], name: str, thing: Any) -> Need:
     module = str(thing.__module__)
     file = _file(module)
     said = f"{table.noun} {name!r}: {title(thing).replace(f'{module}.', '', 1)}"

@@ -43,7 +43,7 @@ _LINES: Final = "a scenario is made of lines 'key: value'"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-class Context(NamedTuple):
+class LoadingContext(NamedTuple):
     """Validation context: the folder of a scenario's files, and the strategies that will run.
 
     `strategies`: kinds or labels, empty for all. The others need not be valid, but settings that
@@ -90,7 +90,7 @@ def load_text(
     left_out = 0
     scenario: Scenario | VariablesScenario | None = None
     if isinstance(root, MappingNode):
-        context = Context(folder, tuple(strategies), must_fit=True)
+        context = LoadingContext(folder, tuple(strategies), must_fit=True)
         scenario, refused, left_out = modelled(model, root, context)
         faults += refused
     elif isinstance(root, SequenceNode):
@@ -142,7 +142,7 @@ def model_of(root: Node | None) -> "type[Scenario] | type[VariablesScenario]":
 
 
 def modelled(
-    model: type[AnyModel], root: MappingNode, context: Context
+    model: type[AnyModel], root: MappingNode, context: LoadingContext
 ) -> tuple[AnyModel | None, list[Fault], int]:
     """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
     faults: list[Fault] = []

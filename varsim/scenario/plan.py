@@ -15,7 +15,7 @@ from pydantic import Field
 from varsim.core.schema import Model
 from varsim.scenario.document import MappingNode, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, quoted
-from varsim.scenario.loading import Context, model_of, modelled, read_text
+from varsim.scenario.loading import LoadingContext, model_of, modelled, read_text
 from varsim.scenario.space import Number, Point, Quantity, point_at, points_of, value_of
 from varsim.scenario.sweep import BLOCK as SWEEP
 from varsim.scenario.sweep import Percentage, SweepBlock, tree_of
@@ -217,7 +217,7 @@ def question_of_text(
     mark, node = root.keys.pop(BLOCK), root.values.pop(BLOCK)
     if not isinstance(node, MappingNode):
         raise ScenarioError([Fault.at(mark, f"write what is asked: {_EXAMPLE}")])
-    context = Context(folder, tuple(strategies))
+    context = LoadingContext(folder, tuple(strategies))
     return _PlanBlock(root, node, mark, context).question(sets, minimize)
 
 
@@ -235,7 +235,9 @@ class Block(Model):
 class _PlanBlock:
     """Reader of a plan block; `root` is the tree of the scenario without it."""
 
-    def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, context: Context) -> None:
+    def __init__(
+        self, root: MappingNode, node: MappingNode, mark: Mark, context: LoadingContext
+    ) -> None:
         self._root, self._node, self._mark, self._context = root, node, mark, context
         self._space = SweepBlock(root)
         self._points: dict[tuple[int, ...], Point] = {}  # of a space that is not large
@@ -325,7 +327,7 @@ class _PlanBlock:
             message = f"a path of the scenario belongs in 'space': {quoted(key)}"
             self._faults.append(Fault.at(marks.pop(key), message))
             del values[key]
-        found, faults, _ = modelled(Block, MappingNode(self._mark, marks, values), Context())
+        found, faults, _ = modelled(Block, MappingNode(self._mark, marks, values), LoadingContext())
         self._faults += faults
         return found or Block(minimize="workers")
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from varsim.core.distribution import Distribution
-from varsim.core.table import Functions, Models, Table, as_kind
+from varsim.core.table import Functions, Models, Registry, as_kind
 from varsim.core.units import DIMENSIONS, Dimension, parse, to_text
 from varsim.scenario.document import Node, ScalarNode, resolve
 from varsim.scenario.fault import nearest
@@ -64,7 +64,7 @@ def shapes_of(annotation: Any, constraints: Sequence[Any] = ()) -> Iterator[Shap
         for option in get_args(annotation):
             yield from shapes_of(option, constraints)
     elif annotation is not types.NoneType:
-        table = next((one for one in constraints if isinstance(one, Table)), None)
+        table = next((one for one in constraints if isinstance(one, Registry)), None)
         if isinstance(table, Models):
             yield from (Shape(model, open=True) for model in table.all.values())
             return

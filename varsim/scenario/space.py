@@ -17,7 +17,7 @@ from varsim.core.measured_times import MeasuredTimes
 from varsim.scenario.change import ChangeError, found_at, put, steps
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, copied
 from varsim.scenario.fault import Fault, Mark, ScenarioError, nearest, quoted
-from varsim.scenario.loading import Context, model_of, modelled
+from varsim.scenario.loading import LoadingContext, model_of, modelled
 from varsim.scenario.shape import Shape, members
 from varsim.scenario.training import AnyScenario, Scenario
 from varsim.scenario.where import Constraint
@@ -291,7 +291,7 @@ def points_of(
     root: MappingNode,
     axes: Sequence[Axis],
     constraints: Sequence[tuple[Mark, Constraint]],
-    context: Context,
+    context: LoadingContext,
 ) -> dict[tuple[int, ...], Point]:
     """Every point, by the index of its value on each axis, the last axis changing fastest.
 
@@ -332,7 +332,7 @@ def point_at(
     axes: Sequence[Axis],
     chosen: Sequence[Sequence[Node]],
     constraints: Sequence[tuple[Mark, Constraint]],
-    context: Context,
+    context: LoadingContext,
 ) -> Point | None:
     """One point, by the values of every axis; None where the constraints leave it out.
 

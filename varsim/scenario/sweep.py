@@ -23,7 +23,7 @@ from varsim.scenario.document import (
     read_document,
 )
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.scenario.loading import Context, model_of, modelled, read_text
+from varsim.scenario.loading import LoadingContext, model_of, modelled, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
 from varsim.scenario.space import (
     MOST_REPLICATIONS,
@@ -113,7 +113,7 @@ def sweep_of_text(
         given.faults.append(Fault.at(mark, message))
     if given.faults:
         raise ScenarioError(given.faults)
-    context = Context(folder, tuple(strategies))
+    context = LoadingContext(folder, tuple(strategies))
     points = tuple(points_of(root, given.axes, given.constraints, context).values())
     first = points[0].scenario.replications
     most = most_replications or given.settings.most_replications or max(MOST_REPLICATIONS, first)
@@ -182,7 +182,7 @@ class SweepBlock:
         own = [key for key in node.keys if key in Settings.model_fields]
         marks = {key: node.keys[key] for key in own}
         said = MappingNode(mark, marks, {key: node.values[key] for key in own})
-        settings, faults, _ = modelled(Settings, said, Context())
+        settings, faults, _ = modelled(Settings, said, LoadingContext())
         self.settings = settings or self.settings
         self.faults += faults
         if "most_replications" in own:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.refusals import Served
+from varsim.cluster.description.refusals import ServedBy
 from varsim.cluster.description.servers import Overheads
 from varsim.core.distributions import Distribution
 from varsim.core.measured_times import MeasuredTimes
@@ -131,7 +131,7 @@ def _without(model: M, path: Sequence[str]) -> M:
     return model.model_copy(update={key: value})
 
 
-def served(strategies: Sequence[Strategy]) -> Served:
+def served(strategies: Sequence[Strategy]) -> ServedBy:
     """Who has servers, and whose have the model."""
     return {
         "servers": any(strategy.uses_servers for strategy in strategies),

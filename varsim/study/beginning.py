@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.description.device import DEVICE_SIGMA
-from varsim.cluster.failures.interruptions import MOST, Rules
+from varsim.cluster.failures.interruptions import MOST, InterruptionRules
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Outcome, Standstill, Trace
 from varsim.cluster.workers.job import TooLongError
@@ -28,7 +28,14 @@ from varsim.core.units import format_bytes, format_count, format_rate, format_se
 from varsim.learning.workload import Workload
 from varsim.scenario.training import AnyScenario, Scenario, runs_made
 from varsim.strategies import Strategy
-from varsim.study.gradients import NANOSECONDS, Gradients, Window, gradients_of, times_only, window
+from varsim.study.gradients import (
+    NANOSECONDS,
+    GradientTable,
+    Window,
+    gradients_of,
+    times_only,
+    window,
+)
 from varsim.study.lives import check_pace, rules_of
 from varsim.study.metrics import ACTIVITIES, left_out, worker_time
 from varsim.study.program import work as program_work
@@ -173,7 +180,7 @@ def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning
     updates = int(span.holds(trace.steps).sum()) if span.length else 0
     spent = worker_time(trace, span).sum(axis=0)
     whole = max(1, span.length) * trace.workers
-    strategy, gradients = nothing.strategy, Gradients.of(trace)
+    strategy, gradients = nothing.strategy, GradientTable.of(trace)
     dropped = int((gradients.outcome == Outcome.DROPPED).sum())
     per_update = nothing.workers * strategy.round.micro_batches
     return nothing._replace(
@@ -432,7 +439,7 @@ def _lasts(scenario: Scenario, strategy: Strategy) -> float:
     return updates * each / _fastest(scenario, strategy)
 
 
-def _times_made(scenario: Scenario, strategy: Strategy, rules: Rules) -> float:
+def _times_made(scenario: Scenario, strategy: Strategy, rules: InterruptionRules) -> float:
     """How often all work of a run is done, on average, as some of it is lost.
 
     Work W (s) between two checkpoints is lost whenever the model is, which it is at a rate r: all

@@ -115,11 +115,11 @@ def costs(machines: Machines, measured: Mapping[str, float]) -> dict[str, float]
     return machines.prices.costs(machines.hourly, measured[SENT], speed, measured["time_to_target"])
 
 
-One = TypeVar("One", bound="Outcome")
+One = TypeVar("One", bound="CandidateOutcome")
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class CandidateOutcome:
     """A candidate and what came of its runs, replications 0, 1, ...
 
     Equal replications of two outcomes are a pair. There are no values where a run failed.

@@ -16,7 +16,7 @@ from varsim.scenario.writing import trace_sha256
 from varsim.strategies import Strategy
 from varsim.study import metrics as measuring
 from varsim.study.beginning import hopeless
-from varsim.study.gradients import Gradients, micro_batches, warm_up, window
+from varsim.study.gradients import GradientTable, micro_batches, warm_up, window
 from varsim.study.lives import interval_chosen, of_life
 from varsim.study.metrics import COMPUTED, SENT, sent_per_second
 from varsim.study.simulation import Run, run_one
@@ -30,7 +30,7 @@ class Case(NamedTuple):
     scenario: AnyScenario
 
 
-class Task(NamedTuple):
+class CaseTask(NamedTuple):
     """One run that is to be made; `packed` is the pickled scenario of its case."""
 
     key: str
@@ -68,7 +68,7 @@ def packed(case: Case) -> bytes:
 
 
 def run_tasks(
-    tasks: Iterable[Task], engine: int = ENGINE_VERSION, among: float = 0.0
+    tasks: Iterable[CaseTask], engine: int = ENGINE_VERSION, among: float = 0.0
 ) -> list[Finished]:
     """Make some runs, here, one after the other. One that fails is no reason not to go on.
 
@@ -91,7 +91,7 @@ def measured(scenario: AnyScenario, trace: Trace) -> dict[str, float]:
         split = measuring.worker_time(trace, span)
     if not isinstance(scenario, Scenario):
         return measuring.measure_program(trace, split, span)
-    gradients = Gradients.of(trace)
+    gradients = GradientTable.of(trace)
     values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, span)
     number = micro_batches(scenario, trace.strategy)
     computed = measuring.computed_per_worker(trace, gradients, warm_up(scenario), number)
@@ -100,7 +100,7 @@ def measured(scenario: AnyScenario, trace: Trace) -> dict[str, float]:
     return values | more
 
 
-def _run(task: Task, among: float) -> Finished:
+def _run(task: CaseTask, among: float) -> Finished:
     started = time.perf_counter()
     values: dict[str, float] = {}
     digest = ""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.study.grid import Table
+from varsim.study.grid import SweepTable
 
 _TIME: Final = "step_time_mean"
 _ALIKE: Final = 1 + 1e-9
@@ -40,7 +40,7 @@ class Lines(NamedTuple):
     equal_within: float
 
     @classmethod
-    def of(cls, table: Table) -> "Lines | None":
+    def of(cls, table: SweepTable) -> "Lines | None":
         """Of a sweep of a program over one number; None of any other, or of one mode."""
         places = [point.values[0].number for point in table.sweep.points]
         numbers = [float(one) for one in places if isinstance(one, int | float)]

@@ -28,7 +28,7 @@ from varsim.study.shown import Shown
 if TYPE_CHECKING:
     from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
-    from varsim.study.grid import Table
+    from varsim.study.grid import SweepTable
     from varsim.study.plan import Plan
     from varsim.study.result import Result
     from varsim.study.runs import Study
@@ -166,7 +166,7 @@ def sweep(
     jobs: int = 1,
     progress: Progress | None = None,
     directory: str | Path | None = None,
-) -> "Table":
+) -> "SweepTable":
     """The table of a sweep; each of `sets` is as in `load`, with several values another axis.
 
     Several values are `path=1,2,4`, or a list: `{"cluster.workers": [1, 2, 4]}`. `precision` (a

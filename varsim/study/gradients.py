@@ -63,12 +63,12 @@ class _Column:
     def __set_name__(self, _: type, name: str) -> None:
         self._number = GradientRow._fields.index(name)
 
-    def __get__(self, gradients: "Gradients", _: type | None = None) -> NDArray[np.int64]:
+    def __get__(self, gradients: "GradientTable", _: type | None = None) -> NDArray[np.int64]:
         return gradients.rows.column(self._number)
 
 
 @dataclass(frozen=True, slots=True)
-class Gradients:
+class GradientTable:
     """The gradient rows of one trace as columns, each of shape (gradients,); times in ns."""
 
     rows: Rows
@@ -88,21 +88,21 @@ class Gradients:
     parts_applied: ClassVar = _Column()
 
     @classmethod
-    def of(cls, trace: Trace) -> "Gradients":
+    def of(cls, trace: Trace) -> "GradientTable":
         """Those of a trace."""
         kept = trace.kept_gradients if trace.undone else None
         return cls(trace.gradient_rows, trace.variables, kept)
 
-    def parts(self) -> Iterator["Gradients"]:
+    def parts(self) -> Iterator["GradientTable"]:
         """The same, some rows at a time."""
         first = 0
         for block in self.rows.blocks():
             kept = None if self.kept is None else self.kept[first : first + len(block)]
-            yield Gradients(block, self.variables, kept)
+            yield GradientTable(block, self.variables, kept)
             first += len(block)
 
     def of_parts(
-        self, kind: type[S], function: Callable[["Gradients"], NDArray[Any]]
+        self, kind: type[S], function: Callable[["GradientTable"], NDArray[Any]]
     ) -> NDArray[S]:
         """What a function makes of some rows at a time, at most a value of each; put together.
 

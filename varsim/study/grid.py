@@ -18,7 +18,7 @@ from varsim.scenario.space import Number, Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.use import replays_in_queues
 from varsim.strategies import Strategy, chosen, families, meant
-from varsim.study.candidate import Candidate, Outcome, Places
+from varsim.study.candidate import Candidate, CandidateOutcome, Places
 from varsim.study.case import Case
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.metrics import COSTS, OF_PROGRAMS, TABLE, metrics
@@ -90,24 +90,26 @@ class Grid:
         runs.ask((case, rule) for case in self.cases)
         return [runs.cases[key] for key, _ in runs.todo]
 
-    def run(self, runs: Runs) -> "Table":
+    def run(self, runs: Runs) -> "SweepTable":
         """Make all runs of a sweep that has begun; its table."""
         runs.make()
         return self.table(runs)
 
-    def table(self, runs: Runs) -> "Table":
+    def table(self, runs: Runs) -> "SweepTable":
         """The table, once all runs are there."""
-        rows = [Row(one, tuple(runs.of(one.case)), self.sweep.precision) for one in self.candidates]
+        rows = [
+            GridRow(one, tuple(runs.of(one.case)), self.sweep.precision) for one in self.candidates
+        ]
         yardstick = Yardstick.of(self.sweep)
         ratios = [{}] * len(rows) if yardstick is None else scaling(yardstick, rows)
-        return Table(
+        return SweepTable(
             self.sweep,
             tuple(replace(row, scaling=own) for row, own in zip(rows, ratios, strict=True)),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Row(Outcome):
+class GridRow(CandidateOutcome):
     """One strategy at one point; `scaling`: its speed-up and efficiency, where it has them."""
 
     precision: float = 0.0
@@ -141,13 +143,13 @@ class Row(Outcome):
 
 
 @dataclass(frozen=True, repr=False)
-class Table(OfRuns):
+class SweepTable(OfRuns):
     """What came of a sweep; rows point by point, each by strategy."""
 
     product: ClassVar = "sweep"
 
     sweep: Sweep
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
 
     @property
     def strategies(self) -> list[str]:
@@ -182,7 +184,7 @@ class Table(OfRuns):
         own = [row for row in self.rows if row.strategy == strategy and row.has(metric)]
         return [i for i in found if not self._idle(self.sweep.quantities[i].group, own, metric)]
 
-    def _idle(self, group: int, rows: Sequence[Row], metric: str) -> bool:
+    def _idle(self, group: int, rows: Sequence[GridRow], metric: str) -> bool:
         seen: dict[tuple[str, ...], tuple[float, ...]] = {}
         compared = False
         for row in rows:
@@ -195,14 +197,14 @@ class Table(OfRuns):
             seen.setdefault(others, values)
         return compared
 
-    def place(self, row: Row) -> dict[str, str]:
+    def place(self, row: GridRow) -> dict[str, str]:
         """Where a row lies: what matters to its strategy, by the shortest names, and its values.
 
         Empty where nothing matters to it.
         """
         return self.places.values(row.candidate, self.mattering(row.strategy))
 
-    def told(self, row: Row, without: Collection[int] = ()) -> str:
+    def told(self, row: GridRow, without: Collection[int] = ()) -> str:
         """`place` in words: `workers = 8, batch_size = 32`; the whole point where it is empty.
 
         `without`: quantities that are not to be told of.
@@ -210,7 +212,7 @@ class Table(OfRuns):
         chosen = [index for index in self.mattering(row.strategy) if index not in without]
         return self.places.told(row.candidate, chosen or range(len(self.sweep.quantities)))
 
-    def told_for(self, row: Row, metric: str) -> str:
+    def told_for(self, row: GridRow, metric: str) -> str:
         """`place` in words, as far as it matters to a metric; empty where no point is better.
 
         A single point is told whole: it is where all of it was run.
@@ -225,12 +227,12 @@ class Table(OfRuns):
         return self.sweep.points[0].scenario.report.equal_within
 
     @property
-    def failed(self) -> list[Row]:
+    def failed(self) -> list[GridRow]:
         """The rows in which a run failed."""
         return [row for row in self.rows if row.failure]
 
     @cached_property
-    def too_large(self) -> list[Row]:
+    def too_large(self) -> list[GridRow]:
         """The rows that are known not to fit into memory."""
         return [row for row in self.rows if row.candidate.too_large]
 
@@ -311,7 +313,7 @@ class Table(OfRuns):
         )
 
 
-def descriptions(table: Table) -> dict[str, str]:
+def descriptions(table: SweepTable) -> dict[str, str]:
     """What every column of the table means, with its unit."""
     said = {quantity.column: f"swept: {quantity.path}" for quantity in table.sweep.quantities}
     said |= {
@@ -334,7 +336,7 @@ def descriptions(table: Table) -> dict[str, str]:
     return {name: {**said, **SPEEDS}[name] for name in table.columns}
 
 
-def _numbers(row: Row) -> list[Number]:
+def _numbers(row: GridRow) -> list[Number]:
     return [value.number for value in row.candidate.point.values]
 
 
@@ -362,26 +364,26 @@ class Yardstick(NamedTuple):
                     return cls(index, tuple(i for i, q in every if q.group != quantity.group))
         return None
 
-    def workers(self, row: Outcome) -> int:
+    def workers(self, row: CandidateOutcome) -> int:
         """How many workers there are at a row."""
         number = row.candidate.point.values[self.place].number
         assert isinstance(number, int), "the scenario of the point was validated"
         return number
 
-    def line(self, row: Outcome) -> tuple[str, ...]:
+    def line(self, row: CandidateOutcome) -> tuple[str, ...]:
         """Equal for rows of one strategy that differ in the number of workers alone."""
         values = row.candidate.point.values
         return row.strategy, *(values[index].text for index in self.others)
 
 
-def scaling(yardstick: Yardstick, rows: Sequence[Row]) -> list[dict[str, Estimate]]:
+def scaling(yardstick: Yardstick, rows: Sequence[GridRow]) -> list[dict[str, Estimate]]:
     """Speed-up and efficiency of each row; nan where there is nothing to compare with.
 
     Compared are points that differ in the number of workers, and what is zipped with it, only.
     """
     kinds = {id(row): row.candidate.strategy.kind for row in rows}
     alone = {row.candidate.at: row for row in rows if kinds[id(row)] == "single"}
-    fewest: dict[tuple[str, ...], Row] = {}
+    fewest: dict[tuple[str, ...], GridRow] = {}
     for row in rows:
         slowest = fewest.setdefault(yardstick.line(row), row)
         if yardstick.workers(row) < yardstick.workers(slowest):

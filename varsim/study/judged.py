@@ -11,7 +11,7 @@ from varsim.scenario.plan import OBJECTIVES, Machines, Question
 from varsim.scenario.space import Point
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import is_random, times_are_random
-from varsim.study.candidate import Candidate, Outcome
+from varsim.study.candidate import Candidate, CandidateOutcome
 from varsim.study.lives import INTERVAL
 from varsim.study.metrics import COSTS, bounded, throughput
 from varsim.study.verdict import Estimate, Judgement, judged, one_sided, paired
@@ -22,7 +22,7 @@ RATES: Final = ("rate", "flops")
 
 
 @dataclass(frozen=True, eq=False)
-class Judged(Outcome):
+class Judged(CandidateOutcome):
     """A candidate with what its runs say of what is asked."""
 
     question: Question

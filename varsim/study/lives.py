@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.description.recovery import Recovery, goes_on, in_run
 from varsim.cluster.description.refusals import restores
-from varsim.cluster.failures.interruptions import Rules
+from varsim.cluster.failures.interruptions import InterruptionRules
 from varsim.cluster.failures.life import DrawnSteps, Life, Pace, PaceError, Saving, Steps
 from varsim.cluster.failures.strikes import Strikes
 from varsim.cluster.record.trace import HOSTS, Attempt, GradientRow, Trace
@@ -19,7 +19,7 @@ from varsim.core.stream import stream
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.scenario.use import served
 from varsim.strategies import Strategy
-from varsim.study.gradients import NANOSECONDS, Gradients, times_only
+from varsim.study.gradients import NANOSECONDS, GradientTable, times_only
 
 if TYPE_CHECKING:
     pass
@@ -179,7 +179,7 @@ def _ended(trace: Trace, each: int) -> NDArray[np.int64]:
     return ends
 
 
-def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
+def rules_of(scenario: Scenario, strategy: Strategy) -> InterruptionRules | None:
     """What strikes inside the runs of a strategy, and how it comes back."""
     for failures in in_run(scenario.failures):
         there = failures if strategy.uses_servers else failures.without_servers()
@@ -196,7 +196,7 @@ def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
             # Where nobody waits for others, the chief alone stops for a checkpoint.
             share = 1.0 if strategy.round.of == "step" else 1.0 / strategy.workers(cluster)
             saved = saved.in_run(cluster.network, size, rate, share)
-        return Rules(there, saved, scenario.recovery or Recovery(), chief)
+        return InterruptionRules(there, saved, scenario.recovery or Recovery(), chief)
     return None
 
 
@@ -248,7 +248,7 @@ INTERVAL: Final = "checkpoint_interval"
 def of_life(
     scenario: Scenario,
     trace: Trace,
-    gradients: Gradients,
+    gradients: GradientTable,
     measured: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Each of OF_LIVES of one run; nothing where no failures are followed.

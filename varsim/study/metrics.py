@@ -19,7 +19,7 @@ from varsim.cluster.record.trace import (
     Trace,
 )
 from varsim.scenario.training import AnyScenario, Scenario
-from varsim.study.gradients import NANOSECONDS, Gradients, Window, times_only, updates_per_round
+from varsim.study.gradients import NANOSECONDS, GradientTable, Window, times_only, updates_per_round
 from varsim.study.lives import INTERVAL, KEPT, PARTS, TO_TARGET
 from varsim.study.simulation import Run, run_one
 from varsim.study.verdict import latest, spread
@@ -298,7 +298,7 @@ def ageing_by(counts: Sequence[str], metrics: Mapping[str, Metric]) -> dict[str,
 
 def measure(
     trace: Trace,
-    gradients: Gradients,
+    gradients: GradientTable,
     worker_time: NDArray[np.int64],
     target: float | None,
     common_end: int,
@@ -379,7 +379,7 @@ def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]
 
 
 def computed_per_worker(
-    trace: Trace, gradients: Gradients, after: int = 0, micro_batches: int = 1
+    trace: Trace, gradients: GradientTable, after: int = 0, micro_batches: int = 1
 ) -> float:
     """How many gradients a worker computed to the end, from `after` (ns) on; mean over workers.
 
@@ -388,7 +388,7 @@ def computed_per_worker(
     return int((gradients.computed >= after).sum()) / (trace.workers * micro_batches)
 
 
-def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
+def share_of_applied(trace: Trace, gradients: GradientTable) -> NDArray[np.float64]:
     """Each worker's share of all applied gradients, shape (workers,); nan if there are none."""
     weights = np.zeros(trace.workers)
     for rows in gradients.parts():
@@ -397,7 +397,7 @@ def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
     return weights / total if total > 0 else np.full(trace.workers, np.nan)
 
 
-def left_out(trace: Trace, gradients: Gradients, per_update: int) -> float:
+def left_out(trace: Trace, gradients: GradientTable, per_update: int) -> float:
     """Share of the micro-batches of all updates that went into none; nan without an update."""
     whole = trace.global_step * per_update
     return 1.0 - int(gradients.used.sum()) / whole if whole else math.nan
@@ -413,7 +413,7 @@ def _named(name: str, values: NDArray[np.number[Any]], scale: float) -> dict[str
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
 
 
-def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDArray[np.int64]:
+def _iteration_times(gradients: GradientTable, workers: int, window: Window) -> NDArray[np.int64]:
     found, count = np.empty(len(gradients.rows), dtype=np.int64), 0
     wanted = [GradientRow._fields.index(name) for name in ("worker", "read", "read_step")]
     for rows in gradients.rows.of_each(wanted[0], workers, wanted):
@@ -429,7 +429,7 @@ def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDAr
     return found[:count]
 
 
-def _freshness(trace: Trace, gradients: Gradients, window: Window) -> dict[str, float]:
+def _freshness(trace: Trace, gradients: GradientTable, window: Window) -> dict[str, float]:
     age = spread(
         gradients.of_parts(np.int64, lambda rows: (rows.applied - rows.read)[rows.used_in(window)]),
         overwrite=True,
@@ -503,7 +503,7 @@ def _mean_of_known(values: Iterable[float]) -> float:
 
 
 def _fates(
-    trace: Trace, gradients: Gradients, split: NDArray[np.int64], window: Window
+    trace: Trace, gradients: GradientTable, split: NDArray[np.int64], window: Window
 ) -> dict[str, float]:
     counts = np.bincount(gradients.fates, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradient_rows), "every gradient has exactly one outcome"
@@ -520,7 +520,7 @@ def _fates(
     }
 
 
-def _wasted(window: Window, gradients: Gradients) -> NDArray[np.float64]:
+def _wasted(window: Window, gradients: GradientTable) -> NDArray[np.float64]:
     """How long each gradient was computed in vain, in a window (ns)."""
     unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
     # Of one that was never computed to the end, what was computed until it was given up.

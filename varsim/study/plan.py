@@ -22,7 +22,7 @@ from varsim.study.shown import OfRuns
 from varsim.study.simulation import Run, run_one
 from varsim.study.verdict import Ranking, Rival, beside, ranked
 from varsim.study.why.levers import alone
-from varsim.study.why.resources import Use, uses
+from varsim.study.why.resources import ResourceUse, uses
 
 MOST_ROWS: Final = 12
 _LONGEST_NAME: Final = 64
@@ -105,7 +105,7 @@ class Plan(OfRuns):
         return _closest([one for one in own if one.objective.mean < best.objective.mean])
 
     @cached_property
-    def busy(self) -> list[Use]:
+    def busy(self) -> list[ResourceUse]:
         """What the answer uses most in all its runs, busiest first."""
         return [] if self.best is None else busy(self.best.candidate, self.best.replications)
 
@@ -173,7 +173,7 @@ def answer_scenario(name: str, best: Judged) -> Scenario:
     return Scenario.model_validate({**dict(best.candidate.scenario), **changes})
 
 
-def busy(one: Candidate, replications: int) -> list[Use]:
+def busy(one: Candidate, replications: int) -> list[ResourceUse]:
     """What was used most in so many runs of a candidate, busiest first."""
     scenario = alone(one.scenario, 0)
     traces = [run_one(Run(scenario, 0, number)) for number in range(replications)]

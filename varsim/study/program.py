@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from varsim.cluster.programs import ProgramTrace
 from varsim.cluster.record.trace import Trace
-from varsim.core.operation import DEFAULT_DEVICE, Device
+from varsim.core.operation import DEFAULT_DEVICE, DeviceId
 from varsim.core.units import format_count
 from varsim.distribute.program_run import CROSS_REPLICA, Mode, ValueSummary
 from varsim.study.gradients import NANOSECONDS, window
@@ -71,7 +71,7 @@ def actor(replica: int) -> str:
     return "outside" if replica == CROSS_REPLICA else f"replica {replica}"
 
 
-def place(device: Device) -> str:
+def place(device: DeviceId) -> str:
     """Where bytes came from or went to."""
     if device.job == "ps":
         return f"ps {device.task}"

@@ -26,7 +26,7 @@ from varsim.study import metrics as measuring
 from varsim.study import tables
 from varsim.study.gradients import (
     NANOSECONDS,
-    Gradients,
+    GradientTable,
     Window,
     alone_per_second,
     micro_batches,
@@ -388,9 +388,9 @@ class Result(Shown, Generic[S]):
         }
 
     @cached_property
-    def gradients(self) -> list[Gradients]:
+    def gradients(self) -> list[GradientTable]:
         """Per trace its gradients, as columns."""
-        return [Gradients.of(trace) for trace in self.traces]
+        return [GradientTable.of(trace) for trace in self.traces]
 
     @cached_property
     def time_splits(self) -> list[NDArray[np.int64]]:

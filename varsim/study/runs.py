@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from varsim.scenario.training import AnyScenario, Scenario, is_random
 from varsim.study.beginning import gradients
-from varsim.study.case import Case, Finished, Task, packed, run_tasks
+from varsim.study.case import Case, CaseTask, Finished, packed, run_tasks
 from varsim.study.metrics import throughput
 from varsim.study.pool import Backend, Dask, Here, Pool, cores
 from varsim.study.simulation import engine_of
@@ -137,9 +137,9 @@ class Runs:
         self.ask(wanted)
         if self.todo:
             self._watch(self.status)
-        running: dict[Future[list[Finished]], list[Task]] = {}
+        running: dict[Future[list[Finished]], list[CaseTask]] = {}
         while self.todo or running:
-            suspects: list[Task] = []
+            suspects: list[CaseTask] = []
             finished: list[Finished] = []
             gone = False
             while self.todo and len(running) < self.backend.window:
@@ -166,7 +166,7 @@ class Runs:
                 running.clear()
                 self._clear(suspects)
 
-    def _submit(self, tasks: list[Task]) -> "Future[list[Finished]]":
+    def _submit(self, tasks: list[CaseTask]) -> "Future[list[Finished]]":
         return self.backend.submit(run_tasks, tasks, ENGINE_VERSION, self.among)
 
     def _note(self, finished: Sequence[Finished]) -> None:
@@ -219,7 +219,7 @@ class Runs:
             runs.append(run)
         return runs
 
-    def _clear(self, suspects: Sequence[Task]) -> None:
+    def _clear(self, suspects: Sequence[CaseTask]) -> None:
         """A process died: try what was under way one by one, and mark the run at which it does so.
 
         Goes on afterwards with half as many jobs.
@@ -234,16 +234,16 @@ class Runs:
                 self.backend.replace(1)
         self.backend.replace(jobs)
 
-    def _take(self) -> list[Task]:
+    def _take(self) -> list[CaseTask]:
         """The next runs, as many as are to be made together; towards the end fewer and fewer."""
         most = max(1, min(_MOST_TOGETHER, len(self.todo) // (2 * self.backend.jobs)))
-        taken: list[Task] = []
+        taken: list[CaseTask] = []
         seconds = 0.0
         while self.todo and len(taken) < most and seconds < _TOGETHER:
             key, replication = self.todo.popleft()
             if key not in self._packed:
                 self._packed[key] = packed(self.cases[key])
-            taken.append(Task(key, replication, self._packed[key]))
+            taken.append(CaseTask(key, replication, self._packed[key]))
             seconds += self._seconds.get(key, _TOGETHER if self._recent is None else self._recent)
         return taken
 

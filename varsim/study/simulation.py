@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.description.recovery import in_run
-from varsim.cluster.failures.deaths import Deaths, TooCalmError
+from varsim.cluster.failures.deaths import DeathWatch, TooCalmError
 from varsim.cluster.failures.interruptions import Interruptions
 from varsim.cluster.fast.arrays import MirroredRun
 from varsim.cluster.fast.choice import Picked, pick
@@ -130,7 +130,7 @@ def started(
     else:
         evaluation = Evaluation(job, stop, scenario.targets.loss)
         if scenario.events:
-            Deaths(job, scenario.events, calm=calm)
+            DeathWatch(job, scenario.events, calm=calm)
         if (rules := rules_of(scenario, strategy)) is not None:
             Interruptions(job, rules, evaluation, calm=calm)
     if strategy.sends.what == "gradients":

@@ -36,7 +36,7 @@ Rounds: TypeAlias = tuple[tuple[Sent, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StepRow:
     """One line of the story; times in ns.
 
     `actors`: ranks of replicas, or CROSS_REPLICA. `acts`: one per actor and repetition, in the
@@ -65,7 +65,7 @@ class Row:
         return self.actors == (CROSS_REPLICA,)
 
 
-def rows_of(scenario: VariablesScenario, trace: ProgramTrace) -> list[Row]:
+def rows_of(scenario: VariablesScenario, trace: ProgramTrace) -> list[StepRow]:
     """The whole run, in the order in which things ended; the creation of the variables first."""
     return _Story(scenario, trace).rows()
 
@@ -87,12 +87,12 @@ class _Story:
         for row in trace.sent_rows:
             self._sent[row.movement].append(row)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[StepRow]:
         """All of them."""
         created = list(self._creation())
         place = {id(act): place for place, act in enumerate(self._trace.acts)}
 
-        def order(row: Row) -> tuple[int, int, bool]:
+        def order(row: StepRow) -> tuple[int, int, bool]:
             """In time; at one moment as the acts came, a wait before what was waited for."""
             return (row.end, max(place[id(act)] for act in row.acts), row.doing != "wait")
 
@@ -100,7 +100,7 @@ class _Story:
         history = _History(self._trace.acts, {row.variable: row.copies for row in created})
         return [*created, *map(history.seen_by, rows)]
 
-    def _creation(self) -> Iterator[Row]:
+    def _creation(self) -> Iterator[StepRow]:
         """A row per variable; if they have copies, one movement each, in their order."""
         moved = [number for number, sent in sorted(self._sent.items()) if sent[0].what == _CREATION]
         begin = 0
@@ -109,7 +109,7 @@ class _Story:
             end = max((row.end for some in sent for row in some), default=begin)
             copies = self._initial(description)
             name = description.name
-            yield Row("start", 0, begin, end, (CROSS_REPLICA,), name, copies=copies, sent=sent)
+            yield StepRow("start", 0, begin, end, (CROSS_REPLICA,), name, copies=copies, sent=sent)
             begin = end
 
     def _initial(self, description: VariableDescription) -> Copies:
@@ -135,7 +135,7 @@ class _Story:
     def _action(self, act: ActionRecord) -> Action:
         return self._actions[f"{act.part}.{act.number}"]
 
-    def _told(self, acts: list[ActionRecord]) -> Iterator[Row]:
+    def _told(self, acts: list[ActionRecord]) -> Iterator[StepRow]:
         """The rows of one event."""
         first = acts[0]
         together = (
@@ -162,9 +162,9 @@ class _Story:
             if left:
                 yield self._row("others", [act for some in left for act in some])
 
-    def _row(self, doing: Doing, acts: Sequence[ActionRecord], together: bool = False) -> Row:
+    def _row(self, doing: Doing, acts: Sequence[ActionRecord], together: bool = False) -> StepRow:
         first = acts[0]
-        return Row(
+        return StepRow(
             doing,
             first.step,
             min(act.begin for act in acts),
@@ -225,7 +225,7 @@ class _History:
         # The place of the last act that changed a copy.
         self._last = {name: [-1] * len(held) for name, held in copies.items()}
 
-    def seen_by(self, row: Row) -> Row:
+    def seen_by(self, row: StepRow) -> StepRow:
         """The row with the copies; rows come in the order of their ends."""
         while self._next < len(self._acts) and self._acts[self._next][1].end < row.end:
             place, act = self._acts[self._next]
@@ -260,7 +260,7 @@ class Telling(NamedTuple):
     """The rows of the first steps of one run, in the order in which they ended."""
 
     mode: Mode
-    rows: list[Row]
+    rows: list[StepRow]
     steps: int
     began: int  # ns; when the variables were there
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.record.trace import Phase, Trace
-from varsim.study.gradients import NANOSECONDS, Gradients
+from varsim.study.gradients import NANOSECONDS, GradientTable
 
 Table = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ def compute_times(trace: Trace, micro_batches: int = 1) -> Table | None:
     Of so many `micro_batches` each. None for one worker, for fewer than three such iterations, and
     where computations were given up: the long ones are missing there.
     """
-    rows = Gradients.of(trace)
+    rows = GradientTable.of(trace)
     if trace.workers < 2 or (rows.computed < 0).any():
         return None
     order = np.lexsort((rows.iteration, rows.worker))
@@ -165,7 +165,7 @@ def compute_times(trace: Trace, micro_batches: int = 1) -> Table | None:
     return table if len(table) >= _FEWEST else None
 
 
-def _waited(trace: Trace, rows: Gradients) -> NDArray[np.int64]:
+def _waited(trace: Trace, rows: GradientTable) -> NDArray[np.int64]:
     """How long each gradient's worker did not compute from its beginning to its end (ns)."""
     waited = np.zeros(len(rows.worker), dtype=np.int64)
     worker, phase, start, end, _ = trace.spans.T

@@ -10,7 +10,7 @@ from varsim.cluster.description.recovery import goes_on, in_run
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.fault import known
 from varsim.scenario.training import AnyScenario, Scenario
-from varsim.study.gradients import NANOSECONDS, Gradients
+from varsim.study.gradients import NANOSECONDS, GradientTable
 from varsim.study.metrics import (
     ACTIVITIES,
     METRICS,
@@ -256,7 +256,7 @@ def joined(
     return DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def updates(rows: Gradients) -> list[Column]:
+def updates(rows: GradientTable) -> list[Column]:
     """The columns of `updates`, of one trace."""
     ended_step = np.where(rows.applied_step < 0, np.nan, rows.applied_step)
     age = np.where(rows.ended, (rows.applied - rows.read) / NANOSECONDS, np.nan)
@@ -318,7 +318,7 @@ def links(trace: Trace) -> list[Column]:
     ]
 
 
-def workers(trace: Trace, rows: Gradients, split: NDArray[np.int64]) -> list[Column]:
+def workers(trace: Trace, rows: GradientTable, split: NDArray[np.int64]) -> list[Column]:
     """The columns of `workers`, of one trace; `split` is its time per worker and activity, ns."""
     return [
         np.arange(trace.workers),

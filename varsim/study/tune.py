@@ -26,7 +26,7 @@ from varsim.scenario.space import Point, Value
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import Asked
 from varsim.strategies import Strategy
-from varsim.study.candidate import Candidate, Outcome
+from varsim.study.candidate import Candidate, CandidateOutcome
 from varsim.study.case import Case, case_of
 from varsim.study.cheapest import FRESH
 from varsim.study.runs import Runs
@@ -59,7 +59,7 @@ class Goal(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trial(Outcome):
+class Trial(CandidateOutcome):
     """One rate of one strategy, and what came of its runs."""
 
     goal: Goal

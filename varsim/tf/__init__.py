@@ -17,7 +17,8 @@ with an error of the same type. `strategy.calls` has what every call moved and, 
 scenario (`tf.MirroredStrategy(3, cluster="scenarios/metric_sum.yaml")`), the time that took.
 """
 
-from varsim.core.operation import Device, DistributionError, InvalidArgumentError
+from varsim.core.operation import DeviceId as Device
+from varsim.core.operation import DistributionError, InvalidArgumentError
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce, NcclAllReduce
 from varsim.distribute.attributes import Aggregation as VariableAggregation
 from varsim.distribute.attributes import ReduceOp

@@ -17,7 +17,7 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.network.network import network
 from varsim.cluster.programs import Execution, Host, ReplicaCluster
 from varsim.core.operation import (
-    Device,
+    DeviceId,
     Movement,
     Operation,
     Request,
@@ -57,7 +57,7 @@ class Call(NamedTuple):
         return [one for one in every if one.source[:3] != one.target[:3]]
 
 
-class Ledger:
+class CallLog:
     """Carries out operations and keeps what each of them moved, and how long that took."""
 
     def __init__(self, cluster: ReplicaCluster | None = None) -> None:
@@ -84,15 +84,15 @@ class Ledger:
             self.calls.append(Call(name, tuple(moved), clock.time / 1e9))
 
 
-class _Hosts(dict[Device, Host]):
+class _Hosts(dict[DeviceId, Host]):
     """The links of each machine, made when a device on it is met: tasks of a job are machines."""
 
     def __init__(self, cluster: ReplicaCluster, clock: Clock) -> None:
         self._star = cluster.network
         self.network = network(clock, cluster.network)
 
-    def __missing__(self, device: Device) -> Host:
-        machine = Device(device.job, device.task)
+    def __missing__(self, device: DeviceId) -> Host:
+        machine = DeviceId(device.job, device.task)
         if device != machine:
             host = self[device] = self[machine]
             return host
@@ -168,7 +168,7 @@ def inside(context: Context) -> Iterator[None]:
         _CONTEXT.reset(before)
 
 
-def call(name: str, ledger: Ledger, act: Callable[[Context], Operation[T]]) -> T:
+def call(name: str, ledger: CallLog, act: Callable[[Context], Operation[T]]) -> T:
     """Do something in the context of this thread: at once, or where it stands in an operation."""
     operation = act(_CONTEXT.get())
     line = _LINE.get()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from varsim.core.operation import Device, Operation
+from varsim.core.operation import DeviceId, Operation
 from varsim.distribute import central, strategy
 from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import Options
@@ -15,24 +15,24 @@ from varsim.tf.calls import call, current, inside, operation_of
 from varsim.tf.values import Variable, ledger_of, own, shown
 
 # The strategy that a user holds for one of `varsim.distribute`.
-HELD: Final["WeakValueDictionary[strategy.Strategy, Any]"] = WeakValueDictionary()
+HELD: Final["WeakValueDictionary[strategy.ReplicaStrategy, Any]"] = WeakValueDictionary()
 
 
 class StrategyExtended:
     """What algorithms need that know of distribution (tf.distribute.StrategyExtended)."""
 
-    def __init__(self, inner: strategy.Strategy) -> None:
+    def __init__(self, inner: strategy.ReplicaStrategy) -> None:
         self._inner = inner
 
     # Properties
 
     @property
-    def worker_devices(self) -> tuple[Device, ...]:
+    def worker_devices(self) -> tuple[DeviceId, ...]:
         """The devices of this worker's replicas."""
         return self._inner.worker_devices
 
     @property
-    def parameter_devices(self) -> tuple[Device, ...]:
+    def parameter_devices(self) -> tuple[DeviceId, ...]:
         """The devices of variables."""
         return self._inner.parameter_devices
 
@@ -166,7 +166,7 @@ class ReplicaContext:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        assert isinstance(context.strategy, strategy.Strategy)
+        assert isinstance(context.strategy, strategy.ReplicaStrategy)
         self._inner = context.strategy
 
     @property
@@ -210,7 +210,7 @@ class ReplicaContext:
 
 
 def carried_out(
-    name: str, inner: strategy.Strategy, act: Callable[[Context], Operation[object]]
+    name: str, inner: strategy.ReplicaStrategy, act: Callable[[Context], Operation[object]]
 ) -> Any:
     """A call of a strategy, in the context of this thread; what the user gets of it."""
     return shown(call(name, ledger_of(inner), act))

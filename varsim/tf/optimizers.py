@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from varsim.core.operation import RefusedRuntimeError
 from varsim.distribute import accumulator
-from varsim.distribute.strategy import Strategy
+from varsim.distribute.strategy import ReplicaStrategy
 from varsim.distribute.tensor import Values
 from varsim.distribute.training import Clip, DistributedOptimizer
 from varsim.distribute.variable import restore, save
@@ -42,7 +42,7 @@ class Optimizer:
         clipnorm: float | None = None,
     ) -> None:
         strategy = current().strategy
-        if not isinstance(strategy, Strategy):
+        if not isinstance(strategy, ReplicaStrategy):
             raise RefusedRuntimeError(
                 "wrong_context", "an optimizer belongs to a strategy: make it in its scope"
             )

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from varsim.cluster.programs import ReplicaCluster
-from varsim.core.operation import DEFAULT_DEVICE, Device
+from varsim.core.operation import DEFAULT_DEVICE, DeviceId
 from varsim.distribute import central, mirrored_strategy, strategy
 from varsim.distribute.attributes import ReduceOp
 from varsim.distribute.container import PerReplica
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Implementation
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.experiment import load
-from varsim.tf.calls import Call, Ledger, current, inside, operation_of
+from varsim.tf.calls import Call, CallLog, current, inside, operation_of
 from varsim.tf.extended import HELD, ReplicaContext, StrategyExtended, carried_out, plain
 from varsim.tf.values import keep, own, shown
 
@@ -28,10 +28,10 @@ class Strategy:
     and, with a `cluster`, the time that took on its links.
     """
 
-    def __init__(self, inner: strategy.Strategy, cluster: ClusterLike | None = None) -> None:
+    def __init__(self, inner: strategy.ReplicaStrategy, cluster: ClusterLike | None = None) -> None:
         self.inner = inner
         self.extended = StrategyExtended(inner)
-        self._ledger = Ledger(_cluster(cluster))
+        self._ledger = CallLog(_cluster(cluster))
         keep(inner, self._ledger)
         HELD[inner] = self
 
@@ -99,7 +99,7 @@ class MirroredStrategy(Strategy):
 
     def __init__(
         self,
-        devices: int | Sequence[Device] = 2,
+        devices: int | Sequence[DeviceId] = 2,
         cross_device_ops: CrossDeviceOps | None = None,
         *,
         cluster: ClusterLike | None = None,
@@ -117,8 +117,8 @@ class CentralStorageStrategy(Strategy):
 
     def __init__(
         self,
-        compute_devices: int | Sequence[Device] = 2,
-        parameter_device: Device = DEFAULT_DEVICE,
+        compute_devices: int | Sequence[DeviceId] = 2,
+        parameter_device: DeviceId = DEFAULT_DEVICE,
         *,
         cluster: ClusterLike | None = None,
     ) -> None:
@@ -144,7 +144,7 @@ class ParameterServerStrategy(Strategy):
     def schedule(self, worker: int, fn: Callable[..., object], args: Sequence[object] = ()) -> Any:
         """Call a function on a worker, in a replica of its own (ClusterCoordinator.schedule)."""
         assert isinstance(self.inner, central.ParameterServerStrategy)
-        context = self.inner.on_worker(Device(task=worker, kind="gpu"))
+        context = self.inner.on_worker(DeviceId(task=worker, kind="gpu"))
         given = own(tuple(args))
         return carried_out("schedule", self.inner, lambda _: plain(fn)(context, *given))
 
@@ -153,7 +153,7 @@ class OneDeviceStrategy(Strategy):
     """One replica on one device (tf.distribute.OneDeviceStrategy)."""
 
     def __init__(
-        self, device: Device = DEFAULT_DEVICE, *, cluster: ClusterLike | None = None
+        self, device: DeviceId = DEFAULT_DEVICE, *, cluster: ClusterLike | None = None
     ) -> None:
         super().__init__(central.OneDeviceStrategy(device), cluster)
 
@@ -174,28 +174,28 @@ def run_workers(
     """
     strategies = []
     for worker in range(workers):
-        places = [Device(task=worker, number=index, kind="gpu") for index in range(replicas)]
+        places = [DeviceId(task=worker, number=index, kind="gpu") for index in range(replicas)]
         inner = mirrored_strategy.MultiWorkerMirroredStrategy(
             places, worker, workers, implementation
         )
         strategies.append(MultiWorkerMirroredStrategy(inner))
-    ledger = Ledger(_cluster(cluster))
+    ledger = CallLog(_cluster(cluster))
     mains = [operation_of(current(), main, (one,)) for one in strategies]
     results = ledger.carry_out("run_workers", mains)
     return results, ledger.calls[-1]
 
 
-def _devices(given: int | Sequence[Device]) -> Sequence[Device]:
+def _devices(given: int | Sequence[DeviceId]) -> Sequence[DeviceId]:
     """That many GPUs, each on a machine of its own, or those that are given."""
     if isinstance(given, int):
-        return [Device(task=rank, kind="gpu") for rank in range(given)]
+        return [DeviceId(task=rank, kind="gpu") for rank in range(given)]
     return given
 
 
 def get_strategy() -> Strategy:
     """The strategy whose scope or replica this is; outside, the default one of one replica."""
     inner = current().strategy
-    return HELD.get(inner, _DEFAULT) if isinstance(inner, strategy.Strategy) else _DEFAULT
+    return HELD.get(inner, _DEFAULT) if isinstance(inner, strategy.ReplicaStrategy) else _DEFAULT
 
 
 def has_strategy() -> bool:
@@ -214,7 +214,7 @@ def get_replica_context() -> ReplicaContext | None:
     return None if context.replica is None else ReplicaContext(context)
 
 
-def device(place: Device) -> AbstractContextManager[None]:
+def device(place: DeviceId) -> AbstractContextManager[None]:
     """Inside it this device is the current one (tf.device)."""
     return inside(current().at(place))
 

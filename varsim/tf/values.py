@@ -10,34 +10,34 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import DTypeLike
 
-from varsim.core.operation import Device, Operation
+from varsim.core.operation import DeviceId, Operation
 from varsim.distribute import container
 from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.central import create_without_scope
-from varsim.distribute.container import Component, Container, PerReplica, part_on
+from varsim.distribute.container import Container, ContainerPart, PerReplica, part_on
 from varsim.distribute.context import Context
-from varsim.distribute.strategy import Strategy
+from varsim.distribute.strategy import ReplicaStrategy
 from varsim.distribute.tensor import Tensor, Values, tensor
 from varsim.distribute.variable import DistributedVariable, ScatterMethod, VariableOptions
-from varsim.tf.calls import Ledger, call, current
+from varsim.tf.calls import CallLog, call, current
 
 T = TypeVar("T")
 
 # Where calls go that belong to no strategy: they move nothing.
-NOWHERE = Ledger()
+NOWHERE = CallLog()
 
-_LEDGERS: "WeakValueDictionary[Strategy, Ledger]" = WeakValueDictionary()
+_LEDGERS: "WeakValueDictionary[ReplicaStrategy, CallLog]" = WeakValueDictionary()
 _VARIABLES: "WeakValueDictionary[DistributedVariable, Variable]" = WeakValueDictionary()
 
 
-def keep(strategy: Strategy, ledger: Ledger) -> None:
+def keep(strategy: ReplicaStrategy, ledger: CallLog) -> None:
     """Let what is done with a strategy and its variables be written to a ledger."""
     _LEDGERS[strategy] = ledger
 
 
-def ledger_of(strategy: object) -> Ledger:
+def ledger_of(strategy: object) -> CallLog:
     """The ledger of a strategy; of none, or of one that has none, `NOWHERE`."""
-    return _LEDGERS.get(cast(Strategy, strategy), NOWHERE)
+    return _LEDGERS.get(cast(ReplicaStrategy, strategy), NOWHERE)
 
 
 def convert_to_tensor(value: object, dtype: DTypeLike | None = None) -> Tensor:
@@ -135,7 +135,7 @@ class Variable(_Operand):
         strategy = current().strategy
 
         def create(context: Context) -> Operation[DistributedVariable]:
-            if isinstance(strategy, Strategy):
+            if isinstance(strategy, ReplicaStrategy):
                 return (yield from strategy.create(context, initial, options))
             return create_without_scope(initial, options, context)
 
@@ -225,10 +225,10 @@ class Copy(_Operand):
     """One copy of a variable, as `update` hands it to its function; equal by variable and index."""
 
     def __init__(self, variable: DistributedVariable, index: int) -> None:
-        self.inner = Component(variable, index)
+        self.inner = ContainerPart(variable, index)
 
     @property
-    def device(self) -> Device:
+    def device(self) -> DeviceId:
         """Where it is."""
         return self.inner.device
 
@@ -277,7 +277,7 @@ def shown(value: object) -> Any:
     """What a user gets for a value of `varsim.distribute`."""
     if isinstance(value, DistributedVariable):
         return of_inner(value)
-    if isinstance(value, Component):
+    if isinstance(value, ContainerPart):
         return Copy(cast(DistributedVariable, value.variable), value.index)
     if isinstance(value, container.Mirrored) and not isinstance(value, Mirrored):
         return Mirrored([shown(part) for part in value.values])
@@ -293,7 +293,7 @@ def own(value: object) -> Any:
 
 def _inside(value: object, function: Callable[[object], object]) -> object:
     """A value with what it contains put in other form; where that changes nothing, the value."""
-    if isinstance(value, Device):
+    if isinstance(value, DeviceId):
         return value
     if isinstance(value, list | tuple):
         items = [function(item) for item in value]

@@ -13,11 +13,13 @@ from varsim.cluster.network.topologies import Star
 from varsim.cluster.programs import Execution, Host
 from varsim.core.operation import (
     Computation,
-    Device,
     Movement,
     Operation,
     Parallel,
     finish_together,
+)
+from varsim.core.operation import (
+    DeviceId as Device,
 )
 
 MB: Final = 1e6  # bytes/s

@@ -3,7 +3,8 @@
 import ml_dtypes
 import numpy as np
 
-from varsim.core.operation import Device, Movement, finish, finish_together
+from varsim.core.operation import DeviceId as Device
+from varsim.core.operation import Movement, finish, finish_together
 from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy

@@ -129,7 +129,7 @@ class Comparison(NamedTuple):
         return max(self.predictions, key=lambda one: abs(error(one.best.total, one.measured.total)))
 
 
-class Spread(NamedTuple):
+class ErrorSpread(NamedTuple):
     """Relative errors of several runs, without their signs."""
 
     runs: int
@@ -208,10 +208,10 @@ def error(predicted: float, measured: float) -> float:
     return (predicted - measured) / (measured or 1.0)
 
 
-def spread(pairs: Iterable[tuple[float | None, float | None]]) -> Spread | None:
+def spread(pairs: Iterable[tuple[float | None, float | None]]) -> ErrorSpread | None:
     """Spread of the errors of (predicted, measured) pairs, where both exist."""
     errors = [abs(error(a, b)) for a, b in pairs if a is not None and b is not None]
-    return Spread(len(errors), median(errors), max(errors)) if errors else None
+    return ErrorSpread(len(errors), median(errors), max(errors)) if errors else None
 
 
 def _predicted(replay: Replay, calibration: Calibration | None) -> Totals | None:

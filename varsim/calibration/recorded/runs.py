@@ -95,7 +95,7 @@ class AsyncWorker(_Worker):
         return self
 
 
-class Killed(_Recorded):
+class RecordedKill(_Recorded):
     """A worker that was ended by force, and when."""
 
     worker: Count
@@ -135,7 +135,7 @@ class SyncRun(_Run):
     init_tokens: Annotated[int, Field(ge=-1)]
     step_done: Moments = Field(min_length=1)
     contributions: tuple[tuple[Count, ...], ...]
-    killed: tuple[Killed, ...] = ()
+    killed: tuple[RecordedKill, ...] = ()
 
     @model_validator(mode="after")
     def _updates_match(self) -> Self:

@@ -14,7 +14,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Ended
 from varsim.cluster.collectives.messages import Walk
-from varsim.cluster.collectives.plan import Path, Paths, Plan
+from varsim.cluster.collectives.plan import CollectivePlan, MessagePath, Paths
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.description.cluster import Cluster
@@ -58,7 +58,7 @@ class Vector(NamedTuple):
     number_bytes: float | None = None
 
 
-class Outcome(Enum):
+class CollectiveOutcome(Enum):
     """How a member's part in a round has ended."""
 
     DONE = 0  # it has the whole result
@@ -67,13 +67,13 @@ class Outcome(Enum):
 
 
 # As plain names: looking up a member of an enum costs more than what is done with it.
-_DONE, _FAILED, _RECALLED = Outcome
+_DONE, _FAILED, _RECALLED = CollectiveOutcome
 
 
-class Round(NamedTuple):
+class CollectiveRound(NamedTuple):
     """Round of a collective: its plan, its overhead (ns), the phase of who waits for it."""
 
-    plan: Plan
+    plan: CollectivePlan
     overhead: int
     phase: int
 
@@ -150,7 +150,7 @@ class Collective:
         self._latest = self._round  # what that moves
         self._missing: set[int] = set()  # who died in it before its end
 
-    def take_part(self, worker: Member) -> Activity[Outcome]:
+    def take_part(self, worker: Member) -> Activity[CollectiveOutcome]:
         """Take part with this worker; returns when it has the whole result, or is released."""
         clock = self._clock
         if self._idle:
@@ -234,7 +234,7 @@ class Collective:
         for rank in range(self._ranks):
             self._under_way.enter(rank)
 
-    def _walk_of(self, plan: Plan, number: int) -> Walk:
+    def _walk_of(self, plan: CollectivePlan, number: int) -> Walk:
         """The messages of a round of this number."""
         slowed = None if self._slowed is None else partial(self._slowed, number)
         return Walk(self._clock, plan, self._under_way, slowed)
@@ -254,7 +254,7 @@ class Collective:
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""
         rank = self._places[worker.rank]
-        if isinstance(end._value, Outcome):
+        if isinstance(end._value, CollectiveOutcome):
             return  # it was released
         if end is self._ends[rank]:
             self._come -= 1
@@ -312,27 +312,27 @@ class Collective:
         return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
 
 
-def planned(cluster: Cluster, workload: Workload, vector: Vector, paths: Paths) -> Round:
+def planned(cluster: Cluster, workload: Workload, vector: Vector, paths: Paths) -> CollectiveRound:
     """A vector's round, sent by the protocol by which all would be done first."""
     schedule, size, phase, number_bytes = vector
     overheads, overhead = cluster.overheads, 0
     adding_rate = None if overheads is None else overheads.reduction
-    plan = Plan(schedule, size, paths, adding_rate)
+    plan = CollectivePlan(schedule, size, paths, adding_rate)
     if cluster.network.protocols is not None:
         others = [_sent_by(protocol, paths) for protocol in cluster.network.protocols]
-        plans = [plan, *(Plan(schedule, size, other, adding_rate) for other in others)]
+        plans = [plan, *(CollectivePlan(schedule, size, other, adding_rate) for other in others)]
         plan = min(plans, key=_time_alone)
     if overheads is not None:
         parameters = math.ceil(size / (number_bytes or workload.bytes_per_parameter))
         seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
         overhead = round(seconds * 1e9)
-    return Round(plan, overhead, phase)
+    return CollectiveRound(plan, overhead, phase)
 
 
 def _sent_by(protocol: WireProtocol, paths: Paths) -> Paths:
     """The same paths, over which messages are sent by a protocol."""
 
-    def sent(source: int, target: int) -> Path:
+    def sent(source: int, target: int) -> MessagePath:
         path = paths(source, target)
         sooner = path.network.routing.sooner(path.route, protocol)
         return path._replace(payload=protocol.payload, sooner=sooner)
@@ -340,12 +340,12 @@ def _sent_by(protocol: WireProtocol, paths: Paths) -> Paths:
     return sent
 
 
-def _time_alone(plan: Plan) -> int:
+def _time_alone(plan: CollectivePlan) -> int:
     """When the last rank is done (ns) if all enter at 0, on links that carry nothing else."""
     return max(Recurrence(plan).ends([0] * plan.schedule.ranks))
 
 
-def needs_messages(topology: Topology, plan: Plan) -> bool:
+def needs_messages(topology: Topology, plan: CollectivePlan) -> bool:
     """Whether links are shared; or slow or relayed over, where the recurrence would do, too."""
     if plan.relayed:
         return True
@@ -366,7 +366,7 @@ def own_links(job: Job, ranks: Sequence[int] | None = None, *, side_by_side: boo
 def links_between(network: Network, places: Sequence[Place], *, side_by_side: bool) -> Paths:
     """Messages go over the route from one rank's place to the other's; see `Schedule`."""
     route = network.routing.side_by_side(places) if side_by_side else network.route
-    return lambda source, target: Path(network, route(places[source], places[target]))
+    return lambda source, target: MessagePath(network, route(places[source], places[target]))
 
 
 def _if_open(event: Event) -> Event:
@@ -384,7 +384,7 @@ class Broadcast:
         messages = [Message(item, route, size) for item, route in enumerate(routes)]
         self._batch = job.network.batch(messages) if others else None
         self._arrivals = [Event(job.clock) for _ in others]
-        self._copy: _Copy | None = None  # that is being sent
+        self._copy: _CopySent | None = None  # that is being sent
         self._sent = 0  # broadcasts sent to the last
         self._received = [0] * len(others)  # the latest that has arrived
         self._taken = [0] * len(others)  # the latest that somebody has gone on with
@@ -399,7 +399,7 @@ class Broadcast:
             return
         clock = self._job.clock
         if worker.rank == 0:
-            self._copy = _Copy(self._sent + 1)
+            self._copy = _CopySent(self._sent + 1)
             try:
                 yield from self._job.network.send(worker, self._batch, self._copy, self._arrived)
             except Ended:
@@ -420,7 +420,7 @@ class Broadcast:
         self._taken[item] += 1
         worker.goes_on()
 
-    def _arrived(self, item: int, copy: "_Copy") -> None:
+    def _arrived(self, item: int, copy: "_CopySent") -> None:
         if copy is not self._copy or self._received[item] == copy.number:
             return
         self._received[item] = copy.number
@@ -431,7 +431,7 @@ class Broadcast:
         return "a broadcast from worker 0"
 
 
-class _Copy:
+class _CopySent:
     """A copy of the model on its way, of the broadcast of this number."""
 
     arrived = -1

@@ -6,7 +6,7 @@ it, and get the result from there at the end (the rule of MPICH, allreduce_intra
 and allreduce_intra_reduce_scatter_allgather; Thakur, Rabenseifner and Gropp, 2005).
 """
 
-from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
+from varsim.cluster.collectives.schedule import Schedule, ScheduledTransfer, Stage, once
 
 
 def recursive_doubling(ranks: int) -> Schedule:
@@ -47,24 +47,26 @@ class _Members:
         self._over = ranks - count
         self._cut = cut
 
-    def transfer(self, one: int, other: int, blocks: range, *, adds: bool) -> Transfer:
+    def transfer(self, one: int, other: int, blocks: range, *, adds: bool) -> ScheduledTransfer:
         """From one member to another."""
-        return Transfer(self._rank(one), self._rank(other), blocks, adds)
+        return ScheduledTransfer(self._rank(one), self._rank(other), blocks, adds)
 
     def folded(self, rounds: list[Stage]) -> tuple[Stage, ...]:
         """With a round before and one after for those that do not take part."""
         if not self._over:
             return tuple(rounds)
         whole, others = range(self._cut), range(0, 2 * self._over, 2)
-        before = once([Transfer(rank, rank + 1, whole, adds=True) for rank in others])
-        after = once([Transfer(rank + 1, rank, whole) for rank in others])
+        before = once([ScheduledTransfer(rank, rank + 1, whole, adds=True) for rank in others])
+        after = once([ScheduledTransfer(rank + 1, rank, whole) for rank in others])
         return (before, *rounds, after)
 
     def _rank(self, member: int) -> int:
         return 2 * member + 1 if member < self._over else member + self._over
 
 
-def _exchange(members: _Members, distance: int, sent: list[range], *, adds: bool) -> list[Transfer]:
+def _exchange(
+    members: _Members, distance: int, sent: list[range], *, adds: bool
+) -> list[ScheduledTransfer]:
     return [members.transfer(one, one ^ distance, sent[one], adds=adds) for one in members.all]
 
 

@@ -6,14 +6,14 @@ from typing import Protocol
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.collective import Collective, Member, Outcome, Vector
+from varsim.cluster.collectives.collective import Collective, CollectiveOutcome, Member, Vector
 from varsim.cluster.copies.replicas import received
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 
 
-class Copies(Protocol):
+class GroupCopies(Protocol):
     """Copies of a model, of which those of the members count."""
 
     def leave(self, ranks: Sequence[int]) -> None:
@@ -43,7 +43,7 @@ class Quorum:
         seats: Sequence[Member],
         vectors: Callable[[Sequence[int]], Sequence[Vector]],
         size: float,
-        copies: Copies,
+        copies: GroupCopies,
     ) -> None:
         self._job, self._seats, self._vectors = job, seats, vectors
         self._size, self._copies = size, copies
@@ -64,9 +64,9 @@ class Quorum:
         while True:
             members, ring = self.members, self._ring
             outcome = yield from ring.take_part(member)
-            if outcome is Outcome.DONE:
+            if outcome is CollectiveOutcome.DONE:
                 return members
-            if outcome is Outcome.FAILED:
+            if outcome is CollectiveOutcome.FAILED:
                 return ()
 
     def passes(self, worker: Worker) -> None:

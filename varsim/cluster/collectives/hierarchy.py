@@ -6,7 +6,7 @@ Ranks 0 to g - 1 are the first group, and so on; the ranks must divide evenly.
 from collections.abc import Callable, Iterator
 
 from varsim.cluster.collectives import ring
-from varsim.cluster.collectives.schedule import Round, Schedule, Stage, Transfer, once
+from varsim.cluster.collectives.schedule import Round, Schedule, ScheduledTransfer, Stage, once
 from varsim.core.refusal import refused
 
 
@@ -71,7 +71,7 @@ def _pipeline(ranks: int, group: int, segments: int) -> Schedule:
         shares = [range(first + i * count, first + (i + 1) * count) for i in range(group)]
         return once(
             [
-                Transfer(
+                ScheduledTransfer(
                     *((rank, ranks + rank) if on else (ranks + rank, rank)), shares[rank % group]
                 )
                 for rank in range(ranks)

@@ -6,7 +6,7 @@ from functools import partial
 from simpy.events import Event
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.collectives.plan import Plan, Send
+from varsim.cluster.collectives.plan import CollectivePlan, Send
 from varsim.cluster.workers.worker import Slowed
 
 
@@ -20,7 +20,7 @@ class Walk:
     def __init__(
         self,
         clock: Clock,
-        plan: Plan,
+        plan: CollectivePlan,
         before: "Walk | None" = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives.schedule import Schedule, Times, Transfer
+from varsim.cluster.collectives.schedule import Schedule, ScheduledTransfer, Times
 from varsim.cluster.network.link import Link, Route, relays
 from varsim.cluster.network.network import Network
 
 
-class Path(NamedTuple):
+class MessagePath(NamedTuple):
     """How a message gets from one rank to another.
 
     `header`: bytes that each message has besides. On links without latency it is the time that a
@@ -43,7 +43,7 @@ class Path(NamedTuple):
 
 
 # The path from one rank to another.
-Paths: TypeAlias = Callable[[int, int], Path]
+Paths: TypeAlias = Callable[[int, int], MessagePath]
 
 
 class Lane(NamedTuple):
@@ -99,7 +99,7 @@ class Send(NamedTuple):
     plain: bool
 
 
-class Plan:
+class CollectivePlan:
     """A schedule for `size` bytes; worked out once, carried out again and again.
 
     `adding_rate`: bytes/s that a rank adds up; None: adding takes no time.
@@ -234,7 +234,7 @@ class Plan:
         return count
 
     @cached_property
-    def messages(self) -> list[tuple[Path, float]]:
+    def messages(self) -> list[tuple[MessagePath, float]]:
         """Which way each kind of message goes, and the bytes that pass its links."""
         paths = ((self._path(one), self._bytes(one)) for one in self._kinds)
         return [(path, path.sent(size)) for path, size in paths]
@@ -275,7 +275,7 @@ class Plan:
         )
 
     @cached_property
-    def _kinds(self) -> list[Transfer]:
+    def _kinds(self) -> list[ScheduledTransfer]:
         """Each transfer once, in the order in which they are first made."""
         patterns = {id(transfers): transfers for _, transfers in self._patterns}.values()
         return list({id(one): one for transfers in patterns for one in transfers}.values())
@@ -296,13 +296,13 @@ class Plan:
     def _pairs(self) -> list[tuple[int, int]]:
         return list(dict.fromkeys((one.source, one.target) for one in self._kinds))
 
-    def _path(self, transfer: Transfer) -> Path:
+    def _path(self, transfer: ScheduledTransfer) -> MessagePath:
         return self._paths(transfer.source, transfer.target)
 
-    def _bytes(self, transfer: Transfer) -> float:
+    def _bytes(self, transfer: ScheduledTransfer) -> float:
         return self._size * len(transfer.blocks) / self.schedule.cut
 
-    def _adding(self, transfer: Transfer) -> int:
+    def _adding(self, transfer: ScheduledTransfer) -> int:
         """How long (ns) it takes the target to add what it was sent."""
         if self._rate is None or not transfer.adds:
             return 0

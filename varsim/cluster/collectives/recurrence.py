@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives.plan import Lane, Plan
+from varsim.cluster.collectives.plan import CollectivePlan, Lane
 from varsim.cluster.collectives.schedule import Times
 
 _AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
@@ -24,7 +24,7 @@ class Entered(NamedTuple):
     done (ns), if nobody gives up.
     """
 
-    plan: Plan
+    plan: CollectivePlan
     entries: Sequence[int | None] | Times
     received: Times
     ends: Times | None = None
@@ -38,12 +38,12 @@ class Recurrence:
     last of them.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CollectivePlan) -> None:
         self._plan = plan
         self._received = np.zeros(plan.schedule.everybody, dtype=np.int64)
         self._latest: Entered | None = None
         self._given_up = END_OF_TIME  # ns; when the latest was
-        self._sent: dict[Plan, int] = {}  # how often all of it was sent
+        self._sent: dict[CollectivePlan, int] = {}  # how often all of it was sent
 
     def ends(self, entries: Sequence[int]) -> list[int]:
         """When each rank is done (ns), given when each entered."""
@@ -64,7 +64,7 @@ class Recurrence:
         self._latest = Entered(plan, entries, received, ends)
         return ends if agents == 1 else ends.reshape(agents, -1).max(axis=0)
 
-    def turn_to(self, plan: Plan) -> None:
+    def turn_to(self, plan: CollectivePlan) -> None:
         """From now on for another plan of the same ranks."""
         self._plan = plan
 
@@ -74,7 +74,12 @@ class Recurrence:
         self._received = np.minimum(self._received, now)
 
     def count(
-        self, latest: int, plan: Plan, entries: Sequence[int | None], before: int, end: int
+        self,
+        latest: int,
+        plan: CollectivePlan,
+        entries: Sequence[int | None],
+        before: int,
+        end: int,
     ) -> None:
         """Count the bytes that have passed each link when the run ends: at `latest` (ns).
 
@@ -95,7 +100,7 @@ class Recurrence:
                 link.messages += times * messages
         self._latest, self._sent = None, {}
 
-    def _entering(self, plan: Plan, entries: Sequence[int | None]) -> Entered:
+    def _entering(self, plan: CollectivePlan, entries: Sequence[int | None]) -> Entered:
         """A plan that not all have entered."""
         return Entered(plan, list(entries) * plan.schedule.agents, self._received)
 
@@ -179,7 +184,7 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
 class _Counted:
     """The bytes of a plan that have passed each link at `end` (ns), of what set off `before`."""
 
-    def __init__(self, plan: Plan, before: int, end: int) -> None:
+    def __init__(self, plan: CollectivePlan, before: int, end: int) -> None:
         self._plan, self._before, self._end = plan, before, end
         links = plan.crossings.links
         # The last one is where short routes are filled up.

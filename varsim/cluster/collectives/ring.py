@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from varsim.cluster.collectives.schedule import Schedule, Stage, Times, Transfer
+from varsim.cluster.collectives.schedule import Schedule, ScheduledTransfer, Stage, Times
 
 
 def all_reduce(ranks: int) -> Schedule:
@@ -55,9 +55,9 @@ def _around(
     """In round s place i sends part i - lead - s to the next place."""
     length = len(rings[0])
 
-    def transfers(index: int) -> list[Transfer]:
+    def transfers(index: int) -> list[ScheduledTransfer]:
         return [
-            Transfer(
+            ScheduledTransfer(
                 ring[place],
                 ring[(place + 1) % length],
                 part(number, (place - lead - index) % length),

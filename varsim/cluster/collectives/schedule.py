@@ -25,7 +25,7 @@ from varsim.core.units import span
 Times: TypeAlias = NDArray[np.int64]
 
 
-class Transfer(NamedTuple):
+class ScheduledTransfer(NamedTuple):
     """Blocks that one rank sends to another in a round.
 
     `adds`: the target adds them to its own; otherwise it keeps them as they are. `slack`: how many
@@ -40,7 +40,7 @@ class Transfer(NamedTuple):
     slack: int = 0
 
 
-Round: TypeAlias = Sequence[Transfer]
+Round: TypeAlias = Sequence[ScheduledTransfer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
+from varsim.cluster.collectives.schedule import Schedule, ScheduledTransfer, Stage, once
 from varsim.cluster.network.topology import ByNode
 
 
@@ -55,7 +55,7 @@ def binomial_tree(ranks: int, nodes: ByNode | None = None) -> Schedule:
 def reduce_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
     """Side by side in trees of equally many ranks: the first rank of each gets the sum."""
     return tuple(
-        once([Transfer(tree[child], tree[parent], blocks, adds=True)
+        once([ScheduledTransfer(tree[child], tree[parent], blocks, adds=True)
               for tree in trees for parent, child in _pairs(len(tree), distance)])
         for distance in distances(len(trees[0]))
     )  # fmt: skip
@@ -64,7 +64,7 @@ def reduce_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage,
 def broadcast_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
     """Side by side in trees of equally many ranks: all get what the first rank of each has."""
     return tuple(
-        once([Transfer(tree[parent], tree[child], blocks)
+        once([ScheduledTransfer(tree[parent], tree[child], blocks)
               for tree in trees for parent, child in _pairs(len(tree), distance)])
         for distance in reversed(distances(len(trees[0])))
     )  # fmt: skip
@@ -88,7 +88,9 @@ def _binomial_by_node(nodes: ByNode) -> list[Stage]:
     ]
     between = [
         [
-            Transfer(nodes.ranks[child][tree], nodes.ranks[parent][tree], (tree,), adds=True)
+            ScheduledTransfer(
+                nodes.ranks[child][tree], nodes.ranks[parent][tree], (tree,), adds=True
+            )
             for parent, child in _pairs(len(nodes.ranks), distance)
             for tree in range(nodes.cards)
         ]
@@ -96,22 +98,24 @@ def _binomial_by_node(nodes: ByNode) -> list[Stage]:
     ]
     upwards = [*inside, *between]
     downwards = [
-        [Transfer(parent, child, blocks) for child, parent, blocks, *_ in each]
+        [ScheduledTransfer(parent, child, blocks) for child, parent, blocks, *_ in each]
         for each in reversed(upwards)
     ]
     return [once(transfers) for transfers in (*upwards, *downwards)]
 
 
-def _turned(ranks: Sequence[int], trees: int, distance: int) -> list[Transfer]:
+def _turned(ranks: Sequence[int], trees: int, distance: int) -> list[ScheduledTransfer]:
     """What a node's ranks send at this distance, in all trees: tree i has its root at place i."""
     number = len(ranks)
-    sent = list[Transfer]()
+    sent = list[ScheduledTransfer]()
     for place, rank in enumerate(ranks):
         blocks = tuple(
             tree for tree in range(trees) if (place - tree) % number % (2 * distance) == distance
         )
         if blocks:
-            sent.append(Transfer(rank, ranks[(place - distance) % number], blocks, adds=True))
+            sent.append(
+                ScheduledTransfer(rank, ranks[(place - distance) % number], blocks, adds=True)
+            )
     return sent
 
 
@@ -150,7 +154,7 @@ def _stages(hops: Iterable["_Hop"], segments: int, period: int) -> Iterator[Stag
     patterns = [[hop.transfer(0, segments, rounds) for hop in there] for there in by_phase]
 
     @cache
-    def pattern(phase: int, begin: int, end: int) -> list[Transfer]:
+    def pattern(phase: int, begin: int, end: int) -> list[ScheduledTransfer]:
         return patterns[phase][begin:end]
 
     def step(index: int) -> Stage:
@@ -159,7 +163,7 @@ def _stages(hops: Iterable["_Hop"], segments: int, period: int) -> Iterator[Stag
             bisect_right(firsts[phase], one) for one in (index - period * segments, index)
         )
 
-        def transfers(_: int) -> list[Transfer]:
+        def transfers(_: int) -> list[ScheduledTransfer]:
             return [
                 hop.transfer((index - hop.first) // period, segments, rounds)
                 for hop in by_phase[phase][begin:end]
@@ -184,10 +188,10 @@ class _Hop(NamedTuple):
     first: int
     needed: int
 
-    def transfer(self, segment: int, segments: int, rounds: int) -> Transfer:
+    def transfer(self, segment: int, segments: int, rounds: int) -> ScheduledTransfer:
         block = self.half * segments + segment
         slack = rounds if self.needed < 0 else self.first - 1 - self.needed
-        return Transfer(self.source, self.target, range(block, block + 1), self.up, slack)
+        return ScheduledTransfer(self.source, self.target, range(block, block + 1), self.up, slack)
 
 
 def _hops(trees: Sequence[Tree], turns: Turns, period: int) -> Iterator[_Hop]:

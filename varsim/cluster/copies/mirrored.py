@@ -6,12 +6,12 @@ from varsim.cluster.clock import END_OF_TIME, Activity, Ended
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.collectives.group import Quorum
-from varsim.cluster.copies.replicas import Holdings, Recovery, variables_of
+from varsim.cluster.copies.replicas import Holdings, ReplicaRecovery, variables_of
 from varsim.cluster.description.device import DropCompute
 from varsim.cluster.record.memory import full_slots
 from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.distribute.attributes import Aggregation, Synchronization
 from varsim.distribute.mirrored import MirroredVariable
 from varsim.learning.gradient import Array, Gradient, Parameters, Value
@@ -57,7 +57,7 @@ class Accumulation:
             weights.offer(worker, gradients)
         return gradients
 
-    def _compute_all(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
+    def _compute_all(self, worker: Worker, read: WorkerRead) -> Activity[list[Gradient]]:
         gradients: list[Gradient] = []
         try:
             yield from self._compute_each(worker, read, gradients)
@@ -70,7 +70,7 @@ class Accumulation:
         return gradients
 
     def _compute_each(
-        self, worker: Worker, read: Read, gradients: list[Gradient]
+        self, worker: Worker, read: WorkerRead, gradients: list[Gradient]
     ) -> Activity[None]:
         clock = self._clock
         deadline = worker.free_at + self._threshold
@@ -105,7 +105,7 @@ class MirroredReplicas:
         self._learning = self._trained if job.task.has_values else []
         self._steps = [0] * len(job.workers)  # updates made to each copy
         self._rounds: dict[int, _Round] = {}  # by the step they make
-        self._recovery = Recovery(job)
+        self._recovery = ReplicaRecovery(job)
         job.explain(self._recovery.remedy)
         job.processes.without_model.append(self._recovery.impossible)
         self._version: Array | None = None
@@ -113,9 +113,9 @@ class MirroredReplicas:
         # The model as read from outside: the version that all copies have reached.
         self.parameters = self._copy(0)
 
-    def read(self, worker: Worker) -> Read:
+    def read(self, worker: Worker) -> WorkerRead:
         """A worker's own copy; takes no time."""
-        return Read(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
+        return WorkerRead(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets its copy back, from another one."""

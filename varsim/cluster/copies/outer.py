@@ -198,7 +198,7 @@ class _OuterStep:
         self.parts, self.divergence, self.left = parts, divergence, left
 
 
-class Piece(NamedTuple):
+class FragmentPiece(NamedTuple):
     """Some numbers of one variable, one after the other."""
 
     variable: int
@@ -206,7 +206,7 @@ class Piece(NamedTuple):
     stop: int
 
 
-def cut(sizes: Sequence[int], fragments: int) -> list[list[Piece]]:
+def cut(sizes: Sequence[int], fragments: int) -> list[list[FragmentPiece]]:
     """Variables of so many numbers in fragments of equal length; the first ones have one more."""
     length, longer = divmod(sum(sizes), fragments)
     found, variable, start = [], 0, 0
@@ -217,19 +217,19 @@ def cut(sizes: Sequence[int], fragments: int) -> list[list[Piece]]:
                 variable, start = variable + 1, 0
                 continue
             stop = min(sizes[variable], start + left)
-            pieces.append(Piece(variable, start, stop))
+            pieces.append(FragmentPiece(variable, start, stop))
             left, start = left - (stop - start), stop
         found.append(pieces)
     return found
 
 
-def gathered(values: Sequence[Array], fragment: Sequence[Piece]) -> Array:
+def gathered(values: Sequence[Array], fragment: Sequence[FragmentPiece]) -> Array:
     """The numbers of a fragment."""
     parts = [values[piece.variable].reshape(-1)[piece.start : piece.stop] for piece in fragment]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def split(whole: Array, fragment: Sequence[Piece]) -> list[Array]:
+def split(whole: Array, fragment: Sequence[FragmentPiece]) -> list[Array]:
     """A fragment's numbers by piece."""
     lengths = np.cumsum([piece.stop - piece.start for piece in fragment])
     return np.split(whole, lengths[:-1]) if fragment else []

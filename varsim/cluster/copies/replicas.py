@@ -15,8 +15,8 @@ from varsim.cluster.record.memory import full_slots
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_all
-from varsim.cluster.workers.worker import Read, Worker
-from varsim.core.operation import Device, finish
+from varsim.cluster.workers.worker import Worker, WorkerRead
+from varsim.core.operation import DeviceId, finish
 from varsim.distribute.attributes import Aggregation, Synchronization, divergence
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored import SyncOnReadVariable
@@ -54,17 +54,17 @@ class LocalReplicas:
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
         self.members = list(range(len(job.workers)))  # whose copies make up the model
         self._died: set[int] = set()  # whose copies died with them
-        self._recovery = Recovery(job)
+        self._recovery = ReplicaRecovery(job)
         job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
         job.ledger.meets = True
         job.processes.on_deaths(self._lose)
         job.processes.without_model.append(self._nobody_left)
 
-    def read(self, worker: Worker) -> Read:
+    def read(self, worker: Worker) -> WorkerRead:
         """A worker's own copy; takes no time."""
         self._job.recorder.copy_staleness.append(self.missed(worker.rank))
-        return Read(self.copy(worker.rank), worker.free_at, self.version(worker.rank))
+        return WorkerRead(self.copy(worker.rank), worker.free_at, self.version(worker.rank))
 
     def copy(self, rank: int) -> Parameters:
         """One replica's values."""
@@ -279,7 +279,7 @@ class Holdings(NamedTuple):
             row[rank] = numbers
 
 
-class Recovery:
+class ReplicaRecovery:
     """Recovery of the model by a worker that begins again, where no server has it.
 
     The first worker that has the model sends it: all parameters, over the network.
@@ -358,7 +358,7 @@ def variables_of(
     job: Job, synchronization: Synchronization, aggregation: Aggregation
 ) -> list[DistributedVariable]:
     """The variables of the model under a mirrored strategy with a replica on every worker."""
-    strategy = MirroredStrategy([Device(task=worker.rank) for worker in job.workers])
+    strategy = MirroredStrategy([DeviceId(task=worker.rank) for worker in job.workers])
     asked = VariableOptions(synchronization, aggregation, optimizer=job.workload.update_rule())
     return [finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()]
 

@@ -11,7 +11,7 @@ from varsim.core.refusal import Refusal, RefusalError, refusals, refused
 from varsim.core.units import format_seconds
 
 
-class Served(TypedDict):
+class ServedBy(TypedDict):
     """What is known of strategies: whether any has servers, any of them the model and a chief."""
 
     servers: bool

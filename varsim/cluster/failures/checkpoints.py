@@ -35,7 +35,7 @@ class Served(NamedTuple):
     averages: tuple[int, Parameters] | None  # as MovingAverages.state
 
 
-class Saved(NamedTuple):
+class SavedModel(NamedTuple):
     """What a checkpoint holds, of one moment.
 
     `since`: from when on (ns) what a worker does is not in it, by rank. `balance`: what that is
@@ -81,8 +81,8 @@ class Saver:
         self._since = self._busy = 0
         self._session = 0  # which of the chief's it is
         self._under_way: Times | None = None  # stopped for a write that is not complete
-        self._start: Saved | None = None
-        self._saved: Saved | None = None
+        self._start: SavedModel | None = None
+        self._saved: SavedModel | None = None
         self.written: list[Written] = []
         self.thrown_away: list[Times] = []  # when the chief stopped in vain
 
@@ -112,7 +112,7 @@ class Saver:
         return self._last.balance
 
     @property
-    def _last(self) -> Saved:
+    def _last(self) -> SavedModel:
         assert self._saved is not None, "there is no model"
         return self._saved
 
@@ -192,7 +192,7 @@ class Saver:
     def _due(self, now: int) -> bool:
         return now - self._since >= self._every and now >= self._busy
 
-    def _write(self, worker: Worker, clock: Clock, saved: Saved, begun: int) -> Activity[None]:
+    def _write(self, worker: Worker, clock: Clock, saved: SavedModel, begun: int) -> Activity[None]:
         """The chief, which has had all of it since it had `begun` (ns), writes it to storage."""
         stops = round(self._described.snapshot * _NS) if self._beside else self.takes
         end = clock.time + stops
@@ -209,17 +209,17 @@ class Saver:
         then = partial(self._complete, saved, stopped, self._busy, self._session)
         clock.call_at(self._busy, then)
 
-    def _complete(self, saved: Saved, stopped: Times, now: int, session: int) -> None:
+    def _complete(self, saved: SavedModel, stopped: Times, now: int, session: int) -> None:
         if session == self._session:
             self._saved = saved
             self.written.append(Written(*stopped, now))
             if self._under_way == stopped:
                 self._under_way = None
 
-    def _now(self, time: int) -> Saved:
+    def _now(self, time: int) -> SavedModel:
         """What there is to be saved now."""
         values = [variable.values[0] for variable in self._server.variables]
         states = [variable.states[0] for variable in self._server.variables]
         averages = None if self._server.averages is None else self._server.averages.state
         content = Served(values, states, averages)
-        return Saved(content, [time] * self._workers, self._ledger.balance)
+        return SavedModel(content, [time] * self._workers, self._ledger.balance)

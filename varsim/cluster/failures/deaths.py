@@ -23,7 +23,7 @@ class TooCalmError(Exception):
     """Somebody dies in a run that counted on it that nobody does."""
 
 
-class Deaths:
+class DeathWatch:
     """Deaths of the workers of a job, and their returns.
 
     `events` end processes and let them begin again. The run is in vain (`TooCalmError`) if somebody
@@ -168,7 +168,7 @@ class Cutoff:
 
     def __init__(self, job: Job) -> None:
         self._clock, self._workers, self._running = job.clock, job.workers, job.processes.running
-        self._deaths = Deaths(job)
+        self._deaths = DeathWatch(job)
         self._come: set[int] = set()
         self._over = Event(job.clock)
 

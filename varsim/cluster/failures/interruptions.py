@@ -12,7 +12,7 @@ from varsim.cluster.clock import LAST
 from varsim.cluster.description.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
 from varsim.cluster.failures.accounts import Fall, Gone, with_attempts
 from varsim.cluster.failures.checkpoints import Saver
-from varsim.cluster.failures.deaths import Deaths
+from varsim.cluster.failures.deaths import DeathWatch
 from varsim.cluster.failures.strikes import Strike, Strikes
 from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.ledger import Balance
@@ -24,7 +24,7 @@ _FIRST: Final = 4.0  # failures of the job that are drawn at first
 MOST: Final = 100_000  # failures in a run
 
 
-class Rules(NamedTuple):
+class InterruptionRules(NamedTuple):
     """What fails inside a run, how it is saved, and how it comes back."""
 
     failures: RandomFailures
@@ -40,10 +40,12 @@ class Interruptions:
     from what was saved. If the chief alone dies, it may restore that, too.
     """
 
-    def __init__(self, job: Job, rules: Rules, evaluation: Evaluation, *, calm: bool) -> None:
+    def __init__(
+        self, job: Job, rules: InterruptionRules, evaluation: Evaluation, *, calm: bool
+    ) -> None:
         workers, cluster = len(job.workers), job.cluster
         self._job, self._clock, self._evaluation = job, job.clock, evaluation
-        self._deaths, self._processes = Deaths(job), job.processes
+        self._deaths, self._processes = DeathWatch(job), job.processes
         job.processes.expect(returns=True, calm=calm)
         job.ledger.notes_meetings = True
         job.quiet.append(self._is_alone)

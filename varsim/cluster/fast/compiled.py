@@ -20,13 +20,13 @@ import numpy as np
 
 from varsim.cluster.fast import core, links, tables
 from varsim.cluster.fast.start import NotCoveredError
-from varsim.cluster.fast.tables import Run
+from varsim.cluster.fast.tables import FastRun
 
 _MODULES: Final = (links, core)
 
 
 @cache
-def compiled() -> Callable[[Run], None]:
+def compiled() -> Callable[[FastRun], None]:
     """The loop (`core.advance`) as machine code: compiled, or read from the cache.
 
     NotCoveredError where it can be neither made nor kept nor read.
@@ -50,7 +50,7 @@ def compiled() -> Callable[[Run], None]:
     finally:
         config.CACHE_DIR = before
 
-    def go_on(run: Run) -> None:
+    def go_on(run: FastRun) -> None:
         entry(np.array([rows.ctypes.data for rows in run]))
 
     return go_on
@@ -95,7 +95,7 @@ def _run_type(numba: Any) -> Any:
     register_model(RunType)(models.OpaqueModel)
     register_model(RecordTable)(models.OpaqueModel)
     kinds: dict[str, Any] = {}
-    for name in Run._fields:
+    for name in FastRun._fields:
         kinds[name] = RecordTable(name) if name in tables.RECORDS else types.CPointer(types.int64)
 
     @infer_getattr
@@ -110,7 +110,7 @@ def _run_type(numba: Any) -> Any:
     def field(context: Any, builder: Any, _: Any, value: Any, name: str) -> Any:
         pointer = context.get_value_type(kinds[name])
         addresses = builder.bitcast(value, pointer.as_pointer())
-        place = cgutils.gep_inbounds(builder, addresses, Run._fields.index(name))
+        place = cgutils.gep_inbounds(builder, addresses, FastRun._fields.index(name))
         return builder.load(place)
 
     @infer_global(operator.getitem)

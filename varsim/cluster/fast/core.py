@@ -7,7 +7,7 @@ number of a worker, `g` of a gradient.
 
 from varsim.cluster.fast import tables as at
 from varsim.cluster.fast.links import pass_flows, put, send, take_off
-from varsim.cluster.fast.tables import NEVER, READ, WRITE, Row, Run
+from varsim.cluster.fast.tables import NEVER, READ, WRITE, FastRun, Row
 from varsim.cluster.record.trace import Outcome, Phase
 
 _APPLIED, _DROPPED, _PENDING = int(Outcome.APPLIED), int(Outcome.DROPPED), int(Outcome.PENDING)
@@ -15,7 +15,7 @@ _COMPUTING, _READING, _WRITING = int(Phase.COMPUTE), int(Phase.READ), int(Phase.
 _QUEUEING, _DOWN = int(Phase.QUEUE), int(Phase.DOWN)
 
 
-def advance(r: Run) -> None:
+def advance(r: FastRun) -> None:
     """Serve events until the run is over, wants more draws or more room, or for some time.
 
     Or write the spans that follow from gradients so far.
@@ -73,12 +73,12 @@ def advance(r: Run) -> None:
 # ---- workers
 
 
-def gradient(r: Run, g: int) -> Row:
+def gradient(r: FastRun, g: int) -> Row:
     """The record of a gradient."""
     return r.gradients[g % r.state[0].room]
 
 
-def begin(r: Run, w: int) -> None:
+def begin(r: FastRun, w: int) -> None:
     """A worker reads what there is; over first-come links it is known when it will have it."""
     s, worker = r.state[0], r.workers[w]
     worker.copy_at, worker.copy_step = s.now, s.step
@@ -88,7 +88,7 @@ def begin(r: Run, w: int) -> None:
         compute(r, w, due)
 
 
-def new_gradient(r: Run, w: int) -> None:
+def new_gradient(r: FastRun, w: int) -> None:
     """What a worker is at from now on."""
     s, worker = r.state[0], r.workers[w]
     gradient(r, worker.row).next = s.begun
@@ -108,7 +108,7 @@ def new_gradient(r: Run, w: int) -> None:
     worker.ready = s.now
 
 
-def compute(r: Run, w: int, start: int) -> None:
+def compute(r: FastRun, w: int, start: int) -> None:
     """It computes a gradient from a moment on."""
     s, worker = r.state[0], r.workers[w]
     row = gradient(r, worker.row)
@@ -121,7 +121,7 @@ def compute(r: Run, w: int, start: int) -> None:
     worker.awaited = put(r, worker.ready, at.COMPUTED, w)
 
 
-def push(r: Run, w: int) -> None:
+def push(r: FastRun, w: int) -> None:
     """It sends its gradient."""
     due, worker = send(r, w, WRITE), r.workers[w]
     if due < NEVER:
@@ -129,7 +129,7 @@ def push(r: Run, w: int) -> None:
         worker.awaited = put(r, due, at.ARRIVES, w)
 
 
-def part_arrives(r: Run, who: int) -> None:
+def part_arrives(r: FastRun, who: int) -> None:
     """A flow is there; with the last one, what was sent is, unless it was given up meanwhile."""
     w = who & at.MOST_WORKERS - 1
     worker = r.workers[w]
@@ -142,7 +142,7 @@ def part_arrives(r: Run, who: int) -> None:
         put(r, r.state[0].now, at.ALL_IS_THERE, who)
 
 
-def all_is_there(r: Run, who: int) -> None:
+def all_is_there(r: FastRun, who: int) -> None:
     """Who waited for what is there now goes on, unless it was called off meanwhile."""
     w = who & at.MOST_WORKERS - 1
     worker = r.workers[w]
@@ -156,7 +156,7 @@ def all_is_there(r: Run, who: int) -> None:
         compute(r, w, worker.ready)
 
 
-def call_off(r: Run, w: int) -> None:
+def call_off(r: FastRun, w: int) -> None:
     """A worker gives up what it is at, and begins anew."""
     s, worker = r.state[0], r.workers[w]
     row = gradient(r, worker.row)
@@ -176,14 +176,14 @@ def call_off(r: Run, w: int) -> None:
     begin(r, w)
 
 
-def wait(r: Run, w: int) -> None:
+def wait(r: FastRun, w: int) -> None:
     """A worker waits in line."""
     s = r.state[0]
     r.line[(s.line_at + s.waiting) % s.workers] = w
     s.waiting += 1
 
 
-def release(r: Run, number: int) -> None:
+def release(r: FastRun, number: int) -> None:
     """So many of those in line go on, in the order in which they came."""
     s = r.state[0]
     for _ in range(number):
@@ -193,14 +193,14 @@ def release(r: Run, number: int) -> None:
         read_if_old(r, w)
 
 
-def release_all(r: Run) -> None:
+def release_all(r: FastRun) -> None:
     """All who wait now go on, by one event."""
     s = r.state[0]
     put(r, s.now, at.RELEASES, s.waiting - s.served)
     s.served = s.waiting
 
 
-def read_if_old(r: Run, w: int) -> None:
+def read_if_old(r: FastRun, w: int) -> None:
     """A worker goes on: with what it has read, if it keeps that and it is new enough."""
     s, worker = r.state[0], r.workers[w]
     if s.keeps == 0 or worker.stamp < worker.clock - s.bound:
@@ -211,7 +211,7 @@ def read_if_old(r: Run, w: int) -> None:
         compute(r, w, s.now)
 
 
-def end(r: Run, g: int, outcome: int) -> None:
+def end(r: FastRun, g: int, outcome: int) -> None:
     """A gradient has been applied, or dropped."""
     s, row = r.state[0], gradient(r, g)
     row.parts = outcome == _APPLIED
@@ -221,7 +221,7 @@ def end(r: Run, g: int, outcome: int) -> None:
     s.logged += 1
 
 
-def count_step(r: Run) -> None:
+def count_step(r: FastRun) -> None:
     """The model has been updated once more; ends the run if that was enough."""
     s = r.state[0]
     r.steps[2 * s.made], r.steps[2 * s.made + 1] = s.now, s.applied
@@ -237,7 +237,7 @@ def count_step(r: Run) -> None:
 # ---- gates: a gradient is there; its worker goes on, or waits
 
 
-def take(r: Run, w: int) -> None:
+def take(r: FastRun, w: int) -> None:
     """A worker's gradient is there; what becomes of it."""
     s, worker = r.state[0], r.workers[w]
     g = worker.row
@@ -260,7 +260,7 @@ def take(r: Run, w: int) -> None:
             keep_in_order(r, g)
 
 
-def pushed(r: Run, w: int) -> None:
+def pushed(r: FastRun, w: int) -> None:
     """All of its gradient is there: a worker begins anew, or waits."""
     s, worker = r.state[0], r.workers[w]
     if s.kind == at.TOKENS and s.head_left:
@@ -275,7 +275,7 @@ def pushed(r: Run, w: int) -> None:
     begin(r, w)
 
 
-def goes_on(r: Run, w: int) -> None:
+def goes_on(r: FastRun, w: int) -> None:
     """All that arrives at this moment is taken in: who has pushed goes on, or waits."""
     s, worker = r.state[0], r.workers[w]
     if s.kind == at.BOUND:
@@ -294,7 +294,7 @@ def goes_on(r: Run, w: int) -> None:
         begin(r, w)
 
 
-def serve(r: Run) -> None:
+def serve(r: FastRun) -> None:
     """The chief takes all gradients that are there, if it waits and they are enough."""
     s = r.state[0]
     if s.takes and s.left >= s.needed:
@@ -306,7 +306,7 @@ def serve(r: Run) -> None:
         put(r, s.now, at.CHIEF_WAKES)
 
 
-def count_update(r: Run) -> None:
+def count_update(r: FastRun) -> None:
     """The chief counts the step, puts tokens into the queue, and takes again."""
     s = r.state[0]
     count_step(r)
@@ -324,7 +324,7 @@ def count_update(r: Run) -> None:
     serve(r)
 
 
-def token(r: Run) -> int:
+def token(r: FastRun) -> int:
     """The step of the oldest token, which is taken."""
     s = r.state[0]
     step: int = s.head_step
@@ -334,7 +334,7 @@ def token(r: Run) -> int:
     return step
 
 
-def gather(r: Run, g: int) -> None:
+def gather(r: FastRun, g: int) -> None:
     """A gradient is one for this step, by when it came and rank; the last needed ends the step."""
     s = r.state[0]
     if s.left == 0 or s.latest < s.now:
@@ -356,7 +356,7 @@ def gather(r: Run, g: int) -> None:
         release_all(r)
 
 
-def keep_in_order(r: Run, g: int) -> None:
+def keep_in_order(r: FastRun, g: int) -> None:
     """A gradient is there; it is taken in with all that comes at this moment."""
     s = r.state[0]
     if s.left == s.first_now:
@@ -364,7 +364,7 @@ def keep_in_order(r: Run, g: int) -> None:
     keep(r, g)
 
 
-def keep(r: Run, g: int) -> None:
+def keep(r: FastRun, g: int) -> None:
     """Keep a gradient; those of one moment by rank, but where all that is there is taken."""
     s, kept, place = r.state[0], r.kept, r.state[0].left
     rank = gradient(r, g).worker
@@ -377,7 +377,7 @@ def keep(r: Run, g: int) -> None:
     s.left += 1
 
 
-def settle(r: Run) -> None:
+def settle(r: FastRun) -> None:
     """All that comes at this moment has come."""
     s = r.state[0]
     if s.kind == at.CUTOFF:
@@ -397,7 +397,7 @@ def settle(r: Run) -> None:
         s.left = s.first_now = s.left - first
 
 
-def update(r: Run, first: int, after: int) -> int:
+def update(r: FastRun, first: int, after: int) -> int:
     """As many gradients as are needed make an update, those up to `after` come too late for it.
 
     Where a step has an end, whoever has not done its part of it gives up what it is at.
@@ -426,7 +426,7 @@ def update(r: Run, first: int, after: int) -> int:
     return after
 
 
-def take_in(r: Run, g: int) -> None:
+def take_in(r: FastRun, g: int) -> None:
     """A gradient is applied; its worker has done another iteration."""
     s, worker = r.state[0], r.workers[gradient(r, g).worker]
     end(r, g, _APPLIED)
@@ -445,7 +445,7 @@ def take_in(r: Run, g: int) -> None:
 # ---- spans, as they follow from gradients
 
 
-def write_spans(r: Run) -> None:
+def write_spans(r: FastRun) -> None:
     """Write spans of the gradients that are past, at the end of all; by worker and time.
 
     A worker waited, was sent what it reads, computed, sent. What a transfer took beyond its time
@@ -479,7 +479,7 @@ def write_spans(r: Run) -> None:
     s.writes = 0
 
 
-def write(r: Run, w: int, phase: int, iteration: int, end: int) -> None:
+def write(r: FastRun, w: int, phase: int, iteration: int, end: int) -> None:
     """Write a span of a worker, from where its latest one ended."""
     s, worker = r.state[0], r.workers[w]
     if end > s.now:

@@ -8,10 +8,10 @@ are in the mesh, whose rates are set anew at every change.
 from math import inf
 
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.tables import NEVER, READ, WRITE, Row, Run
+from varsim.cluster.fast.tables import NEVER, READ, WRITE, FastRun, Row
 
 
-def put(r: Run, time: int, kind: int, who: int = 0, priority: int = at.NORMAL) -> int:
+def put(r: FastRun, time: int, kind: int, who: int = 0, priority: int = at.NORMAL) -> int:
     """Put an event on the heap; its order."""
     s = r.state[0]
     order: int = priority + s.number
@@ -23,7 +23,7 @@ def put(r: Run, time: int, kind: int, who: int = 0, priority: int = at.NORMAL) -
     return order
 
 
-def rise(r: Run, place: int, time: int, order: int, what: int) -> None:
+def rise(r: FastRun, place: int, time: int, order: int, what: int) -> None:
     """Put an event in at a place of the heap, and from there where it belongs, above."""
     heap = r.heap
     while place > 0:
@@ -37,7 +37,7 @@ def rise(r: Run, place: int, time: int, order: int, what: int) -> None:
     heap[3 * place], heap[3 * place + 1], heap[3 * place + 2] = time, order, what
 
 
-def take_off(r: Run, place: int) -> None:
+def take_off(r: FastRun, place: int) -> None:
     """Take the event at a place off the heap: the last one is put in there."""
     s, heap = r.state[0], r.heap
     s.events -= 1
@@ -59,7 +59,7 @@ def take_off(r: Run, place: int) -> None:
     rise(r, place, time, order, what)
 
 
-def send(r: Run, w: int, way: int) -> int:
+def send(r: FastRun, w: int, way: int) -> int:
     """A worker reads or pushes; when that will be there on first-come links (ns), or NEVER."""
     s, worker = r.state[0], r.workers[w]
     worker.pulls += way == READ
@@ -78,7 +78,7 @@ def send(r: Run, w: int, way: int) -> int:
     return NEVER
 
 
-def hand_over(r: Run, w: int, way: int, batch: Row) -> int:
+def hand_over(r: FastRun, w: int, way: int, batch: Row) -> int:
     """Put a batch on its links, first come, first served; when all of it will be there (ns)."""
     s, sends, own = r.state[0], r.sends, 2 * w - 1
     now = due = s.now
@@ -109,7 +109,7 @@ def hand_over(r: Run, w: int, way: int, batch: Row) -> int:
 # ---- flows over fair links
 
 
-def start(r: Run, who: int, way: int, c: int) -> None:
+def start(r: FastRun, who: int, way: int, c: int) -> None:
     """Start a flow over all links of its route at once."""
     s, connection = r.state[0], r.connections[c]
     pass_due(r)
@@ -133,14 +133,14 @@ def start(r: Run, who: int, way: int, c: int) -> None:
         s.halt = at.FULL
 
 
-def wake(r: Run, time: int) -> None:
+def wake(r: FastRun, time: int) -> None:
     """See to the flows then, if that is not to be done earlier anyway."""
     if time < r.state[0].wake_at:
         r.state[0].wake_at = time
         put(r, time, at.FLOWS_PASS)
 
 
-def pass_due(r: Run) -> None:
+def pass_due(r: FastRun) -> None:
     """Collect all flows that have passed by now; what stays expected is later."""
     s = r.state[0]
     for way in range(2):
@@ -152,7 +152,7 @@ def pass_due(r: Run) -> None:
         wake(r, s.now)
 
 
-def passes(r: Run, flow: Row) -> None:
+def passes(r: FastRun, flow: Row) -> None:
     """A flow has passed, which is to be told now: in the order of starts."""
     passed, place = r.passed, 3 * r.state[0].passed
     while place > 0 and passed[place - 3] > flow.number:
@@ -164,7 +164,7 @@ def passes(r: Run, flow: Row) -> None:
     r.state[0].passed += 1
 
 
-def pass_flows(r: Run) -> None:
+def pass_flows(r: FastRun) -> None:
     """Tell what has passed, then see to the mesh, and say when the next one does."""
     s = r.state[0]
     if s.now != s.wake_at:
@@ -179,7 +179,7 @@ def pass_flows(r: Run) -> None:
     wake(r, min(r.hubs[READ].due, r.hubs[WRITE].due, r.hubs[at.MESH].due))
 
 
-def join(r: Run, who: int, way: int, c: int) -> None:
+def join(r: FastRun, who: int, way: int, c: int) -> None:
     """Let a flow into a hub, in virtual time; the flows before it only become slower."""
     s, hub = r.state[0], r.hubs[way]
     if hub.count == 0:
@@ -199,7 +199,7 @@ def join(r: Run, who: int, way: int, c: int) -> None:
         wake(r, hub.due)
 
 
-def pass_hub(r: Run, way: int) -> int:
+def pass_hub(r: FastRun, way: int) -> int:
     """Pass all flows of a hub that are due; when the next one is (ns)."""
     s, hub = r.state[0], r.hubs[way]
     base = way * s.workers
@@ -219,7 +219,7 @@ def pass_hub(r: Run, way: int) -> int:
     return NEVER
 
 
-def pass_mesh(r: Run) -> int:
+def pass_mesh(r: FastRun) -> int:
     """Pass the flows of the mesh that are due; when the next one is (ns)."""
     s, mesh = r.state[0], r.hubs[at.MESH]
     elapsed, latest, soonest, kept = s.now - mesh.epoch, -1.0, inf, 0
@@ -248,7 +248,7 @@ def pass_mesh(r: Run) -> int:
     return next_due(r, soonest)
 
 
-def move(r: Run, time: float) -> None:
+def move(r: FastRun, time: float) -> None:
     """Let the time of the mesh pass, in seconds after its epoch."""
     mesh = r.hubs[at.MESH]
     if time > mesh.time:
@@ -257,7 +257,7 @@ def move(r: Run, time: float) -> None:
         mesh.time = time
 
 
-def next_due(r: Run, soonest: float) -> int:
+def next_due(r: FastRun, soonest: float) -> int:
     """When the next flow of the mesh passes (ns), `soonest` seconds after its epoch."""
     s = r.state[0]
     s.patience -= s.flows
@@ -266,7 +266,7 @@ def next_due(r: Run, soonest: float) -> int:
     return int(max(s.now, r.hubs[at.MESH].epoch + round(soonest * 1e9)))
 
 
-def share(r: Run) -> int:
+def share(r: FastRun) -> int:
     """Let those in that have come, set all rates anew; when the next flow passes (ns)."""
     s, mesh, soonest = r.state[0], r.hubs[at.MESH], inf
     if s.coming:
@@ -280,7 +280,7 @@ def share(r: Run) -> int:
     return next_due(r, soonest)
 
 
-def fill(r: Run) -> None:
+def fill(r: FastRun) -> None:
     """Set the rates of all flows of the mesh, by progressive filling (max_min_rates).
 
     A flow has its rate when all others of a link of its own are content with theirs. What is taken
@@ -337,7 +337,7 @@ def fill(r: Run) -> None:
             link.left -= link.taken
 
 
-def crossed(r: Run, flow: Row, hop: int) -> int:
+def crossed(r: FastRun, flow: Row, hop: int) -> int:
     """The number of a link of a flow, which may be one of its worker's own."""
     number: int = r.numbers[flow.first + hop]
     return number if number >= 0 else flow.own - number

@@ -23,7 +23,7 @@ from varsim.cluster.rules import Reading
 _MANY: Final = 1 << 14
 
 
-class _Round(NamedTuple):
+class _LocalRound(NamedTuple):
     """Round of all: its first step, when each begins, in which turn, and each event after that."""
 
     step: int
@@ -44,7 +44,7 @@ class LocalRun:
         iterations = [-1] * (1 + self._moves)
         iterations += [step for step in range(reading.every) for _ in each]
         self._record = Record(start, self._workers, phases, iterations)
-        self._rounds: list[_Round] = []  # that are not yet put in order
+        self._rounds: list[_LocalRound] = []  # that are not yet put in order
         self._staleness: list[Times] = []
         self._steps: list[Times] = []
         self._looks: list[Look] = [(0, 0, 0)]
@@ -83,7 +83,7 @@ class LocalRun:
             now = int(chain[-1].max())
             if chain.min() < 0:
                 raise NotCoveredError("its times are too long for sums of 64 bits")
-            self._rounds.append(_Round(step, begun, turns, chain))
+            self._rounds.append(_LocalRound(step, begun, turns, chain))
             rows.append(np.concatenate((np.full((1, number), meeting), moved, chain)))
             steps = step + every
             if now > self._end or steps >= self._last_step or steps * number >= self._most:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.fast import tables as at
 from varsim.cluster.fast.start import Start, check_sums
-from varsim.cluster.fast.tables import Run, table
+from varsim.cluster.fast.tables import FastRun, table
 from varsim.cluster.network.batch import MessageBatch
 from varsim.cluster.network.link import Link
 from varsim.cluster.record.trace import LinkRow
@@ -31,7 +31,7 @@ class _Left(NamedTuple):
     held: float
 
 
-class Network:
+class FastNetwork:
     """Links and batches of a run, laid out in tables; what they have carried when it is over.
 
     On a star, workers of equal links have equal batches, which are made once. Links are numbered,
@@ -107,7 +107,7 @@ class Network:
         made["state"]["hops"] = max(1, *made["connections"]["hops"])
         check_sums(float(made["hops"]["hold"].max()) * len(self._like))
 
-    def carried(self, run: Run, end: int) -> tuple[list[LinkRow], float]:
+    def carried(self, run: FastRun, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
         number = len(self._links)
         moved, relayed = np.zeros((2, number + len(self._uncounted)))
@@ -136,7 +136,7 @@ class Network:
         sent = (carried - relayed[:number])[[link.begins for _, link in self._links]]
         return rows, math.fsum(sent.tolist())
 
-    def _left(self, run: Run, end: int) -> Iterator[_Left]:
+    def _left(self, run: FastRun, end: int) -> Iterator[_Left]:
         """What is on first-come links at the end."""
         for rank, way, _, *starts in under_way(run, end).tolist():
             batch: MessageBatch = self._batches[self._like[rank]][way]
@@ -147,14 +147,14 @@ class Network:
                 yield _Left(number, size, passed, whole - sum(passed_on))
 
 
-def under_way(run: Run, now: int) -> Ints:
+def under_way(run: FastRun, now: int) -> Ints:
     """The records of `sends` whose batches are not there yet (n, width)."""
     state = run.state[0]
     sends: Ints = run.sends[: state.sends * state.width].reshape(-1, state.width)
     return sends[sends[:, 2] > now]
 
 
-def _left_of_flows(run: Run, end: int) -> Iterator[_Left]:
+def _left_of_flows(run: FastRun, end: int) -> Iterator[_Left]:
     """What is on fair links at the end."""
     state = run.state[0]
     flows = [(run.hubs[at.MESH], run.flows[f]) for f in range(state.flows)]

@@ -9,7 +9,7 @@ from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector, links_between, needs_messages, planned
-from varsim.cluster.collectives.plan import Paths, Plan
+from varsim.cluster.collectives.plan import CollectivePlan, Paths
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.fast.start import Start, remembered
@@ -105,7 +105,9 @@ def foretold(start: Start, rules: Reducing | Reading) -> str:
 @lru_cache(maxsize=64)
 def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> str:
     vector = Vector(choice.schedule_on(topology, range(workers), size), size)
-    plan = Plan(vector.schedule, size, _paths(network(Clock(), topology), workers, vector))
+    plan = CollectivePlan(
+        vector.schedule, size, _paths(network(Clock(), topology), workers, vector)
+    )
     if needs_messages(topology, plan):
         return "messages of its collective meet on links, or slow links"
     return ""

@@ -10,9 +10,9 @@ from varsim.cluster.fast import tables as at
 from varsim.cluster.fast.compiled import compiled
 from varsim.cluster.fast.core import advance
 from varsim.cluster.fast.draws import ComputeTimes
-from varsim.cluster.fast.network import Network, under_way
+from varsim.cluster.fast.network import FastNetwork, under_way
 from varsim.cluster.fast.start import NotCoveredError, Start
-from varsim.cluster.fast.tables import NEVER, Run, table
+from varsim.cluster.fast.tables import NEVER, FastRun, table
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
 from varsim.cluster.rules import KINDS, Gate
@@ -45,7 +45,7 @@ class ServedRun:
 
     def __init__(self, start: Start, gate: Gate, *, interpreted: bool = False) -> None:
         self._start, self._gate, self._interpreted = start, gate, interpreted
-        self._network = Network(start)
+        self._network = FastNetwork(start)
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -79,7 +79,7 @@ class ServedRun:
         self._times = ComputeTimes(start, known // number)
         if gate.needed > _MOST_ROWS or number >= at.MOST_WORKERS:
             raise NotCoveredError("it has too many workers, or updates of too many gradients")
-        made: dict[str, Any] = {name: table(name, 1) for name in Run._fields}
+        made: dict[str, Any] = {name: table(name, 1) for name in FastRun._fields}
         workers = made["workers"] = table("workers", number)
         network.lay_out(made)
         draws, kept = self._times.first()
@@ -119,7 +119,7 @@ class ServedRun:
         heap[:, 0], heap[:, 1] = cluster.set_up, np.arange(number)
         heap[:, 2] = np.arange(number) << at.KIND_BITS | at.READS
         state.events = state.number = number
-        self._run = Run(**made)
+        self._run = FastRun(**made)
         self._measure()
 
     def _measure(self) -> None:

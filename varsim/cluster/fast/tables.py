@@ -73,7 +73,7 @@ FLOW: Final = _record("number who connection first hops own settled", "target pa
 HUB: Final = _record("due epoch first count", "time virtual rate bandwidth ceiling")
 
 
-class Run(NamedTuple):
+class FastRun(NamedTuple):
     """All memory of a run."""
 
     state: Table  # of one record

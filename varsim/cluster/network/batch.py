@@ -13,7 +13,7 @@ from varsim.cluster.network.link import Link, Route
 _LONGEST: Final = 1 << 40  # ns; ports that are busy for longer are served one by one, in integers
 
 
-class Served(NamedTuple):
+class BatchServed(NamedTuple):
     """When the ports of a bank begin with a batch (ns)."""
 
     links: Sequence[Link]
@@ -33,11 +33,11 @@ class PortBank:
         self._takes = np.array(holds, np.int64)
         self._free = np.zeros(len(holds), np.int64)  # when each port is free again
 
-    def serve(self, at: int) -> tuple[int, int, Served]:
+    def serve(self, at: int) -> tuple[int, int, BatchServed]:
         """A batch comes: when the first port begins with it, when the last is done with it (ns)."""
         starts = np.maximum(self._free, at)
         self._free = free = starts + self._takes
-        return int(starts[0]), int(free[-1]), Served(self.links, starts)
+        return int(starts[0]), int(free[-1]), BatchServed(self.links, starts)
 
     def close(self) -> None:
         """From now on each port is busy for itself."""
@@ -75,7 +75,7 @@ class PortBanks:
                 self._of |= dict.fromkeys(bank.links)
 
 
-__all__ = ["Hop", "Message", "MessageBatch", "Route", "Schedule"]
+__all__ = ["BatchSchedule", "Hop", "Message", "MessageBatch", "Route"]
 
 
 class Message(NamedTuple):
@@ -127,10 +127,10 @@ class Fan(NamedTuple):
 # When a batch starts on each of its links (ns), by their numbers; and on the link and the ports of
 # a fan.
 Starts: TypeAlias = Sequence[int]
-AnyStarts: TypeAlias = Starts | tuple[int, Served]
+AnyStarts: TypeAlias = Starts | tuple[int, BatchServed]
 
 
-class Schedule:
+class BatchSchedule:
     """Schedule of batches: whatever their sizes tell; batches over equal links share one.
 
     Links are numbered. `alone`: the least time (ns) that a batch needs when nothing else uses its
@@ -265,7 +265,7 @@ class MessageBatch:
         self,
         messages: Iterable[Message],
         *,
-        known: dict[object, Schedule] | None = None,
+        known: dict[object, BatchSchedule] | None = None,
     ) -> None:
         numbers: dict[Link, int] = {}
         number = numbers.setdefault
@@ -279,7 +279,7 @@ class MessageBatch:
         known = {} if known is None else known
         key = (parts, *[(one.bandwidth, one.latency, one.overhead, one.begins) for one in links])
         if key not in known:
-            known[key] = Schedule(parts, links)
+            known[key] = BatchSchedule(parts, links)
         self.schedule = schedule = known[key]
         self.items, self.alone = schedule.items, schedule.alone
         self.sent = 0  # how often
@@ -409,7 +409,7 @@ class MessageBatch:
         if not starts or isinstance(starts[-1], int):
             return cast(Starts, starts)
         assert self.schedule.fan is not None
-        begun, served = cast(tuple[int, Served], starts)
+        begun, served = cast(tuple[int, BatchServed], starts)
         times = dict(zip(served.links, served.starts.tolist(), strict=True))
         times[self.links[self.schedule.fan.link]] = begun
         return [times[link] for link in self.links]

@@ -31,7 +31,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.network.batch import Message, MessageBatch, PortBanks, Schedule
+from varsim.cluster.network.batch import BatchSchedule, Message, MessageBatch, PortBanks
 from varsim.cluster.network.fair import FairShare
 from varsim.cluster.network.link import Bookings, Link, Route
 from varsim.cluster.network.topologies import StarRouting
@@ -60,7 +60,7 @@ class Network(ABC):
         self.clock = clock
         self.routing = topology.routing()
         self._batches: list[MessageBatch] = []
-        self._schedules: dict[object, Schedule] = {}  # of them, as far as they differ
+        self._schedules: dict[object, BatchSchedule] = {}  # of them, as far as they differ
         self._counts: list[Callable[[int], None]] = []
         # For who foresees a run: of each collective, how many links a round of its messages passes.
         self.crossed_in_a_round: list[Callable[[], int]] = []

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from varsim.cluster.record.rows import Rows
-from varsim.cluster.record.trace import Outcome, Recorder, Span
+from varsim.cluster.record.trace import Outcome, RunRecorder, Span
 from varsim.learning.gradient import Gradient
 
 _APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)
@@ -27,7 +27,7 @@ class Ledger:
     `variables`: the number of those with a gradient. `batch_size`: examples in a gradient.
     """
 
-    def __init__(self, recorder: Recorder, variables: int, batch_size: int) -> None:
+    def __init__(self, recorder: RunRecorder, variables: int, batch_size: int) -> None:
         self.recorder = recorder
         self._rows = recorder.gradients
         self.variables = variables

@@ -179,7 +179,7 @@ class _Written:
         return np.concatenate(arrays).reshape(-1, columns)
 
 
-class Recorder:
+class RunRecorder:
     """Rows while running: flat lists, appended to and never read before the end.
 
     `spans`, of all workers, are pairs as explained at PHASE_BITS; `gradients` the fields of

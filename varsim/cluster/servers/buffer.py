@@ -14,7 +14,7 @@ from varsim.cluster.primitives import BoundedClocks, Instant
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.learning.gradient import Gradient, Parameters
 from varsim.learning.gradient_form import IndexedSlices
 
@@ -145,7 +145,7 @@ class FirstGradients:
 class _Copy(NamedTuple):
     """What a worker holds, until it restarts; `stamp`: the slowest clock when it was read."""
 
-    read: Read
+    read: WorkerRead
     stamp: int
     restarts: int
 
@@ -162,7 +162,7 @@ class ParameterCache:
         self._job, self._server, self._clocks = job, server, clocks
         self._copies: dict[int, _Copy] = {}
 
-    def fetch(self, worker: Worker) -> Activity[Read]:
+    def fetch(self, worker: Worker) -> Activity[WorkerRead]:
         """The worker's copy, if that is new enough; else what the servers send."""
         copy = self._copies.get(worker.rank)
         held = copy is not None and copy.restarts == worker.restarts

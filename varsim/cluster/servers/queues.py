@@ -11,7 +11,7 @@ from typing import NamedTuple
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description.servers import Overheads, ServerUpdate
 from varsim.cluster.primitives import TokenQueue
-from varsim.cluster.record.trace import Phase, Recorder
+from varsim.cluster.record.trace import Phase, RunRecorder
 from varsim.cluster.workers.worker import Worker
 from varsim.core.distributions import Stream
 
@@ -218,7 +218,7 @@ def queue_columns(
 class AnsweredTokenQueue(TokenQueue):
     """Token queue on a server: a worker has its token once the server has answered it."""
 
-    def __init__(self, clock: Clock, recorder: Recorder, queues: RequestQueues) -> None:
+    def __init__(self, clock: Clock, recorder: RunRecorder, queues: RequestQueues) -> None:
         super().__init__(clock, recorder)
         self._queues = queues
 

@@ -25,7 +25,7 @@ from varsim.cluster.servers.queues import (
 )
 from varsim.cluster.workers.exchange import GradientExchange, WaitFreePush
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.core.operation import finish
 from varsim.distribute.attributes import Synchronization
 from varsim.distribute.central import ParameterServerStrategy
@@ -117,7 +117,7 @@ class ParameterServer(GradientExchange[Gradient]):
             self._parameters = tuple([variable.values[0] for variable in self.variables])
         return self._parameters
 
-    def fetch(self, worker: Worker) -> Activity[Read]:
+    def fetch(self, worker: Worker) -> Activity[WorkerRead]:
         """Read all variables; the values are those of the moment of the request."""
         if self._takes_more:
             return self._fetch_handled(worker)
@@ -228,9 +228,9 @@ class ParameterServer(GradientExchange[Gradient]):
         """Variables have been written to."""
         self._parameters = None
 
-    def _read_now(self) -> Read:
+    def _read_now(self) -> WorkerRead:
         parameters = self._parameters or self.parameters
-        return Read(parameters, self._clock.time, self._ledger.global_step)
+        return WorkerRead(parameters, self._clock.time, self._ledger.global_step)
 
     def drop(self, gradient: Gradient) -> None:
         """One variable's part of a gradient is not used."""
@@ -277,7 +277,7 @@ class ParameterServer(GradientExchange[Gradient]):
             return self._wait_free.send(worker, content, moments, arrived)
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
-    def _fetch_handled(self, worker: Worker) -> Activity[Read]:
+    def _fetch_handled(self, worker: Worker) -> Activity[WorkerRead]:
         yield from worker.free()
         for function in self._before_reads:
             yield from function(worker)

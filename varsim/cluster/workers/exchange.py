@@ -18,7 +18,7 @@ from varsim.cluster.network.topology import Place
 from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.servers.placement import bytes_per_port, server_places
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker, shares_of_compute
+from varsim.cluster.workers.worker import Worker, WorkerRead, shares_of_compute
 from varsim.learning.gradient import Gradient
 
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
@@ -38,13 +38,13 @@ class GradientExchange(ABC, Generic[Sent]):
         # When the parts of each worker's latest gradient are ready (ns).
         self._moments: list[list[int]] = [[] for _ in job.workers]
 
-    def begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
+    def begin(self, worker: Worker, read: WorkerRead) -> Activity[Gradient]:
         """Compute a gradient at the parameters read; takes no time where parts of it are sent."""
         if not self._shares:
             return worker.compute_gradient(read)
         return self._begin(worker, read)
 
-    def _begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
+    def _begin(self, worker: Worker, read: WorkerRead) -> Activity[Gradient]:
         yield from ()
         gradient, self._moments[worker.rank] = worker.begin_gradient(read, self._shares)
         return gradient
@@ -130,7 +130,7 @@ class WaitFreePush:
         clock, pieces = self._job.clock, self._pieces[worker.rank]
         deliver = partial(deliver_item, clock, content=gradient, arrived=arrived)
         arrivals = Arrivals(clock, self._parts, deliver)
-        sending = _Sending(self._job, gradient, arrivals)
+        sending = _ExchangeSending(self._job, gradient, arrivals)
         for moment, group in zip(moments, pieces, strict=True):
             clock.call_at(moment, partial(sending.hand_over, group))
         try:
@@ -197,7 +197,7 @@ def _laid_out(
     return ports, made
 
 
-class _Sending:
+class _ExchangeSending:
     """One gradient on its way; once nobody awaits it, nothing more is handed to the links."""
 
     def __init__(self, job: Job, gradient: Gradient, arrivals: Arrivals) -> None:

@@ -12,7 +12,7 @@ from varsim.cluster.clock import END_OF_TIME, Activity, Clock
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
-from varsim.cluster.record.trace import LinkRow, Recorder, Standstill, Trace
+from varsim.cluster.record.trace import LinkRow, RunRecorder, Standstill, Trace
 from varsim.cluster.workers.processes import Processes, Remedy, report, restart_any
 from varsim.cluster.workers.worker import Worker, windows
 from varsim.core.distribution import Floats, Stream
@@ -65,7 +65,7 @@ class Job:
         self.seed = seed
         self.replication = replication
         self.clock = Clock()
-        self.recorder = Recorder(spans=record, sends=replication == 0)
+        self.recorder = RunRecorder(spans=record, sends=replication == 0)
         self.task = workload.problem.task(seed, replication)
         variables = enumerate(workload.problem.variables())
         self.trained = [index for index, spec in variables if spec.has_gradient]

@@ -7,15 +7,15 @@ from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives import ring
-from varsim.cluster.collectives.collective import Collective, Outcome, Vector, own_links
-from varsim.cluster.collectives.plan import Path, Paths, Plan
+from varsim.cluster.collectives.collective import Collective, CollectiveOutcome, Vector, own_links
+from varsim.cluster.collectives.plan import CollectivePlan, MessagePath, Paths
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.link import Link
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
 from varsim.cluster.workers.buckets import Layout, Unit
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Read, Worker
+from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.learning.gradient import Gradient
 
 
@@ -36,7 +36,7 @@ class AwaitCopies(NamedTuple):
     number: int
 
 
-class Compute(NamedTuple):
+class LayerCompute(NamedTuple):
     """Computation from one share of the compute time to another."""
 
     begin: float
@@ -53,7 +53,7 @@ class Whole(NamedTuple):
     """The worker's copy has all of the update, which is counted."""
 
 
-Line: TypeAlias = Collect | Await | AwaitCopies | Compute | Update | Whole
+Line: TypeAlias = Collect | Await | AwaitCopies | LayerCompute | Update | Whole
 
 
 class Passes(NamedTuple):
@@ -63,7 +63,7 @@ class Passes(NamedTuple):
     backward: list[Line]
 
 
-class Program:
+class LayerProgram:
     """What every worker does in a step, and the collectives of it in the order of `Collect`.
 
     `copies`: what groups all-reduce, each once the reduce-scatter is done whose number, from 1,
@@ -131,7 +131,7 @@ class LayerwiseStep:
     ) -> None:
         self._job, self._updated = job, updated
         ranks = len(job.workers)
-        program = Program(layout, job.cluster, job.workload.gradient_bytes)
+        program = LayerProgram(layout, job.cluster, job.workload.gradient_bytes)
         self._program, group = program, program.shards
         if layout.sharding == "parameters":
             _sharded(program, layers, layout)
@@ -158,7 +158,7 @@ class LayerwiseStep:
         self._copies = levels[1].begin(job, shared) if group < ranks else None
 
     def forward(
-        self, worker: Worker, micro_batch: int, read: Callable[[Worker], Read]
+        self, worker: Worker, micro_batch: int, read: Callable[[Worker], WorkerRead]
     ) -> Activity[Gradient]:
         """Begin a gradient: its forward pass, of each unit once its parameters are there.
 
@@ -194,7 +194,7 @@ class LayerwiseStep:
                 if self._copies is not None:
                     number = step * len(program.copies) + line.number
                     yield from self._copies.finish(worker, number)
-            elif isinstance(line, Compute):
+            elif isinstance(line, LayerCompute):
                 part = round(work * line.end) - round(work * line.begin)
                 yield from worker.compute(part, goes_on=True)
             elif first:
@@ -227,7 +227,7 @@ class Level(NamedTuple):
         job: Job,
         shared: Collection[Link],
         done: Callable[[int, int], None] = lambda rank, number: None,
-    ) -> BackgroundCollectives[Outcome]:
+    ) -> BackgroundCollectives[CollectiveOutcome]:
         """Streams that carry them out; on links `shared` with others message by message.
 
         For what others send is not seen by the recurrence of one collective.
@@ -250,19 +250,19 @@ class Level(NamedTuple):
         """Those that each group crosses, group by group."""
         schedule, size, *_ = self.vectors[0]
         for ranks in self.groups:
-            yield from Plan(schedule, size, self._paths(job, ranks)).crossings.links
+            yield from CollectivePlan(schedule, size, self._paths(job, ranks)).crossings.links
 
     def _paths(self, job: Job, ranks: range) -> Paths:
         if not self.by_all_cards:
             return own_links(job, ranks, side_by_side=self.vectors[0].schedule.side_by_side)
         places = [worker.place for worker in job.workers]
         route = job.network.routing.side_by_side(places)
-        return lambda source, target: Path(
+        return lambda source, target: MessagePath(
             job.network, route(places[ranks[source]], places[ranks[target]])
         )
 
 
-def _sharded(program: Program, layers: Sequence[Unit], layout: Layout) -> None:
+def _sharded(program: LayerProgram, layers: Sequence[Unit], layout: Layout) -> None:
     """Parameters are gathered before each pass of a unit, and given up after it.
 
     Once a unit is there, the next one of the pass is gathered (`overlap`). A micro-batch begins
@@ -290,7 +290,9 @@ def _sharded(program: Program, layers: Sequence[Unit], layout: Layout) -> None:
     program.rest += [Update(1 / program.shards), Whole()]
 
 
-def _gathered(program: Program, layers: Sequence[Unit], layout: Layout, *, updates: bool) -> None:
+def _gathered(
+    program: LayerProgram, layers: Sequence[Unit], layout: Layout, *, updates: bool
+) -> None:
     """Gradients are scattered in the order of the backward pass, then all is gathered again.
 
     Those of each micro-batch, or of all, added up. Of shards of the optimizer's state the updated
@@ -331,7 +333,7 @@ def _compute(lines: list[Line], shares: tuple[float, float]) -> None:
     """Compute from one share to another, in one go with what is computed just before."""
     begin, end = shares
     before = lines[-1] if lines else None
-    if isinstance(before, Compute):
+    if isinstance(before, LayerCompute):
         begin = before.begin
         lines.pop()
-    lines.append(Compute(begin, end))
+    lines.append(LayerCompute(begin, end))

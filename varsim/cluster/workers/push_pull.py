@@ -103,7 +103,7 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
         return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"
 
 
-class Piece(NamedTuple):
+class ShardPiece(NamedTuple):
     """A part of one tensor's gradient on one server: a message of its own each way.
 
     `server`: the number of its place; `size` in bytes; `ready`: the share of the backward pass
@@ -115,7 +115,7 @@ class Piece(NamedTuple):
     ready: float
 
 
-class Layout(NamedTuple):
+class PushPullLayout(NamedTuple):
     """Where the servers are, how many each place stands for, and what there is, in that order.
 
     A backward pass makes the last tensor first, and the parts of one at once.
@@ -123,7 +123,7 @@ class Layout(NamedTuple):
 
     places: list[Place]
     counts: list[int]
-    pieces: list[Piece]
+    pieces: list[ShardPiece]
 
     def moments(self, *, overlap: bool) -> list[tuple[float, list[int]]]:
         """After which shares of a backward pass pieces are pushed, and which ones."""
@@ -134,7 +134,7 @@ class Layout(NamedTuple):
         ]
 
 
-def laid_out(cluster: Cluster, workload: Workload, routing: Routing) -> Layout:
+def laid_out(cluster: Cluster, workload: Workload, routing: Routing) -> PushPullLayout:
     """The gradients of a workload on the servers of a cluster, whose workers have their places."""
     partitioner = cluster.partitioner
     parts = [
@@ -150,18 +150,18 @@ def laid_out(cluster: Cluster, workload: Workload, routing: Routing) -> Layout:
     ready = workload.ready_after(workload.tensors())
     backwards = sorted(range(len(parts)), key=lambda part: (ready[parts[part][0]], -parts[part][0]))
     pieces = [
-        Piece(server, column[part], ready[parts[part][0]])
+        ShardPiece(server, column[part], ready[parts[part][0]])
         for part in backwards
         for server, (_, column) in enumerate(found)
         if column[part]
     ]
-    return Layout([place for place, _ in found], counts, pieces)
+    return PushPullLayout([place for place, _ in found], counts, pieces)
 
 
 class _Summing:
     """Service times of sums at every server; equal servers with equal times are one."""
 
-    def __init__(self, job: Job, layout: Layout) -> None:
+    def __init__(self, job: Job, layout: PushPullLayout) -> None:
         described = job.cluster.server_update
         assert described is not None
         self._clock, self._pieces = job.clock, layout.pieces
@@ -189,6 +189,6 @@ class _Summing:
         return max([updater.handle(number, now, alone) for updater in own])
 
 
-def _size_on(server: int, equal: int, piece: Piece) -> float:
+def _size_on(server: int, equal: int, piece: ShardPiece) -> float:
     """What one of so many equal servers has of a piece."""
     return piece.size / equal if piece.server == server else 0.0

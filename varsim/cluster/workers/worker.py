@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)  # made for each gradient, in half of a NamedTuple's time
-class Read:
+class WorkerRead:
     """Read of the parameters: their values, when (ns), and the global step then."""
 
     parameters: Parameters
@@ -169,7 +169,7 @@ class Worker:
         self._update = update
         self._phase = _BARRIER
 
-    def compute_gradient(self, read: Read) -> Activity[Gradient]:
+    def compute_gradient(self, read: WorkerRead) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
         start = self.free_at
         end = start + next(self._compute_times)
@@ -191,7 +191,9 @@ class Worker:
             next(self._compute_times)
             next(self._batches)
 
-    def begin_gradient(self, read: Read, shares: Sequence[float]) -> tuple[Gradient, list[int]]:
+    def begin_gradient(
+        self, read: WorkerRead, shares: Sequence[float]
+    ) -> tuple[Gradient, list[int]]:
         """Begin to compute a gradient; and when these shares of the computation will be done (ns).
 
         It computes in the background; `compute_gradient` waits for that besides.

@@ -45,7 +45,7 @@ _KEY: Final = (
 )
 
 
-class Clock(NamedTuple):
+class TimeScale(NamedTuple):
     """Of simulated time (ns), what is shown; as shares of the whole."""
 
     end: float
@@ -57,7 +57,7 @@ class Clock(NamedTuple):
 
 def animation(result: "Result", played: Mapping[str, Any]) -> str:
     """The first steps of all strategies, as SVG; `played`: the data of the timeline."""
-    clock = Clock(_end(played))
+    clock = TimeScale(_end(played))
     workers = max(len(one["workers"]) for one in played["strategies"])
     high = _HEAD + workers * _ROW + _GAP
     panels, across = played["strategies"], 2 if len(played["strategies"]) > 1 else 1
@@ -105,7 +105,7 @@ def _panel(
     played: Mapping[str, Any],
     one: Mapping[str, Any],
     tokens: tuple[int, int],
-    clock: Clock,
+    clock: TimeScale,
     high: int,
 ) -> Iterator[str]:
     bottom = high - _GAP
@@ -142,7 +142,7 @@ def _panel(
 
 
 def _worker(
-    worker: Mapping[str, Any], row: int, phases: Sequence[Mapping[str, Any]], clock: Clock
+    worker: Mapping[str, Any], row: int, phases: Sequence[Mapping[str, Any]], clock: TimeScale
 ) -> Iterator[str]:
     """A box with the colour of what its worker does, and how far its computation is."""
     y = _HEAD + row * _ROW
@@ -165,7 +165,7 @@ def _worker(
     yield f'<rect {box} width="0" fill="{compute}">{_moved("width", done, clock)}</rect>'
 
 
-def _updates(updates: Sequence[int], clock: Clock) -> Iterator[str]:
+def _updates(updates: Sequence[int], clock: TimeScale) -> Iterator[str]:
     """How many updates there have been."""
     seen = [moment for moment in updates if moment <= clock.end]
     for count in range(len(seen) + 1):
@@ -179,7 +179,7 @@ def _updates(updates: Sequence[int], clock: Clock) -> Iterator[str]:
         yield f'<g visibility="hidden">{_text(_MODEL + 34, 18, said, "middle")}{moves}</g>'
 
 
-def _queue(one: Mapping[str, Any], tokens: tuple[int, int], clock: Clock) -> Iterator[str]:
+def _queue(one: Mapping[str, Any], tokens: tuple[int, int], clock: TimeScale) -> Iterator[str]:
     """Squares, one for each token that waits: those that updates add, less those taken."""
     at_first, per_update = tokens
     changes = [(moment, per_update) for moment in one["updates"] if moment <= clock.end]
@@ -204,7 +204,7 @@ def _queue(one: Mapping[str, Any], tokens: tuple[int, int], clock: Clock) -> Ite
 
 
 def _dot(
-    gradient: Mapping[str, int], outcome: str, row: int, clock: Clock, local: bool, bottom: int
+    gradient: Mapping[str, int], outcome: str, row: int, clock: TimeScale, local: bool, bottom: int
 ) -> str:
     """A gradient on its way: from its worker to the gate, and then into the model, or down."""
     y = _HEAD + row * _ROW + (_ROW - 5) / 2
@@ -238,7 +238,7 @@ def _dot(
     return f'<circle cx="{left}" cy="{y:g}" r="4.5" fill="{_FRESH}" opacity="0">{moves}</circle>'
 
 
-def _bar(clock: Clock, width: int, height: int) -> Iterator[str]:
+def _bar(clock: TimeScale, width: int, height: int) -> Iterator[str]:
     """The clock, a line that grows over its scale; and what colours mean."""
     y, long = height - 44, width - 2 * _WORKER
     yield f'<path d="M{_WORKER},{y}h{long}" stroke="{_IDLE}" stroke-width="3"/>'
@@ -259,7 +259,7 @@ def _text(x: float, y: float, said: str, anchor: str = "start", *, faint: bool =
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" class="{look}">{escape(said)}</text>'
 
 
-def _moved(what: str, keys: Iterable[Key], clock: Clock, *, jumps: bool = False) -> str:
+def _moved(what: str, keys: Iterable[Key], clock: TimeScale, *, jumps: bool = False) -> str:
     """SVG's animation of one attribute, through these values; it jumps, or goes evenly."""
     known: list[tuple[float, float | str]] = []
     for moment, value in keys:

@@ -91,7 +91,7 @@ def looks(families: Mapping[str, str]) -> dict[str, Look]:
     return found
 
 
-class Part(NamedTuple):
+class PartLook(NamedTuple):
     """An activity, or a part of a bar: its colour on a light and a dark page, hatch, name."""
 
     light: str
@@ -105,14 +105,14 @@ class Part(NamedTuple):
 PHASES: Final = {
     one.said: one
     for one in (
-        Part("#3d4249", "#dde0d6", "", "compute"),
-        Part("#dcc0a0", "#7d5f40", "///", "read"),
-        Part("#8c5f36", "#a3754a", "\\\\\\", "write"),
-        Part("#5e3c1c", "#ead3b4", "xxx", "queue"),
-        Part("#efe2a0", "#756a2e", "|||", "barrier"),
-        Part("#e2d27c", "#938743", "---", "token"),
-        Part("#b0a34a", "#57501f", "+++", "lock"),
-        Part("#dfe3e8", "#2f363f", "//||", "down"),
+        PartLook("#3d4249", "#dde0d6", "", "compute"),
+        PartLook("#dcc0a0", "#7d5f40", "///", "read"),
+        PartLook("#8c5f36", "#a3754a", "\\\\\\", "write"),
+        PartLook("#5e3c1c", "#ead3b4", "xxx", "queue"),
+        PartLook("#efe2a0", "#756a2e", "|||", "barrier"),
+        PartLook("#e2d27c", "#938743", "---", "token"),
+        PartLook("#b0a34a", "#57501f", "+++", "lock"),
+        PartLook("#dfe3e8", "#2f363f", "//||", "down"),
     )
 }
 # Computing of gradients that are never applied.
@@ -121,20 +121,20 @@ VAIN: Final = ("#c3c8cf", "#565e69")
 
 # First those of the time of workers, then what the time of a step is lost to (see `explain`).
 PARTS: Final = {
-    "compute": Part(*PHASES["compute"][:2], "", "computing"),
-    "vain": Part(*VAIN, "xx", "wasted computing"),
-    "wait": Part(*PHASES["token"][:2], "---", "waiting for others"),
-    "network": Part(*PHASES["write"][:2], "///", "network"),
-    "down": Part(*PHASES["down"][:2], "//||", "not running"),
-    "mean_compute": Part(*PHASES["compute"][:2], "", "mean compute"),
-    "variance": Part(*VAIN, "...", "varying compute times"),
-    "stragglers": Part(*PHASES["token"][:2], "xxx", "stragglers"),
-    "latency": Part("#b7dcc4", "#3d6b52", "|||", "latency"),
-    "bandwidth": Part(*PHASES["write"][:2], "\\\\\\", "bandwidth of links"),
-    "uplinks": Part(*PHASES["queue"][:2], "xx", "uplinks of racks"),
-    "slow_links": Part(*PHASES["read"][:2], "---", "slow links"),
-    "overheads": Part("#4fae62", "#8fd0a0", "+++", "software overheads"),
-    "server": Part("#2c6b57", "#1f8f74", "///", "servers (ports, handling)"),
-    "deaths": Part(*PHASES["down"][:2], "//||", "deaths and restarts"),
-    "rest": Part("#eef0f2", "#20262d", "", "all else"),
+    "compute": PartLook(*PHASES["compute"][:2], "", "computing"),
+    "vain": PartLook(*VAIN, "xx", "wasted computing"),
+    "wait": PartLook(*PHASES["token"][:2], "---", "waiting for others"),
+    "network": PartLook(*PHASES["write"][:2], "///", "network"),
+    "down": PartLook(*PHASES["down"][:2], "//||", "not running"),
+    "mean_compute": PartLook(*PHASES["compute"][:2], "", "mean compute"),
+    "variance": PartLook(*VAIN, "...", "varying compute times"),
+    "stragglers": PartLook(*PHASES["token"][:2], "xxx", "stragglers"),
+    "latency": PartLook("#b7dcc4", "#3d6b52", "|||", "latency"),
+    "bandwidth": PartLook(*PHASES["write"][:2], "\\\\\\", "bandwidth of links"),
+    "uplinks": PartLook(*PHASES["queue"][:2], "xx", "uplinks of racks"),
+    "slow_links": PartLook(*PHASES["read"][:2], "---", "slow links"),
+    "overheads": PartLook("#4fae62", "#8fd0a0", "+++", "software overheads"),
+    "server": PartLook("#2c6b57", "#1f8f74", "///", "servers (ports, handling)"),
+    "deaths": PartLook(*PHASES["down"][:2], "//||", "deaths and restarts"),
+    "rest": PartLook("#eef0f2", "#20262d", "", "all else"),
 }

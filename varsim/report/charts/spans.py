@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from varsim.report.charts.looks import PHASES, Part
+from varsim.report.charts.looks import PHASES, PartLook
 from varsim.report.charts.style import INK, PAPER, Made, Panel, Rows, plain_numbers, swatch
 from varsim.report.wording import axis
 
@@ -89,7 +89,7 @@ def _panel(axes: Axes, rows: Rows, place: dict[object, int]) -> None:
     axes.grid(visible=False)
 
 
-def _joined(boxes: NDArray[np.float64], look: Part, alpha: float) -> PathPatch:
+def _joined(boxes: NDArray[np.float64], look: PartLook, alpha: float) -> PathPatch:
     """Boxes that do not overlap, as one path, which is hatched at once."""
     corners = np.concatenate([boxes, boxes[:, :1]], axis=1).reshape(-1, 2)
     path = Path(corners, _CODES * len(boxes))

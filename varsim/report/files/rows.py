@@ -22,7 +22,7 @@ from varsim.cluster.record.trace import (
 )
 from varsim.core.inert import field, number_or_cell
 from varsim.report.formats import csv_lines
-from varsim.study.gradients import Gradients
+from varsim.study.gradients import GradientTable
 from varsim.study.metrics import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
 from varsim.study.tables import COLUMNS, OF_ACTS, of_attempts, of_sends
@@ -143,7 +143,7 @@ def _csv(names: Iterable[str], traces: Sequence[Trace], columns: Iterator[_Parts
 
 
 def _updates(trace: Trace) -> _Parts:
-    for rows in Gradients.of(trace).parts():
+    for rows in GradientTable.of(trace).parts():
         never = rows.applied_step < 0  # pending or lost
         yield [
             *(rows.worker, rows.iteration, seconds_text(rows.read), rows.read_step),

@@ -27,7 +27,7 @@ FORMS: Final[dict[Kind, dict[str, Format]]] = {
 }
 
 
-class Saved(NamedTuple):
+class SavedRun(NamedTuple):
     """Where a result was saved, and what there is to say about it, one line each."""
 
     directory: Path
@@ -43,7 +43,7 @@ def save(
     plots: Plots = "png",
     rows: bool = True,
     animated: bool = False,
-) -> Saved:
+) -> SavedRun:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
     With its report: its page and its plots, too; `rows`: what happened, a row each, and a trace;
@@ -69,7 +69,7 @@ def save(
         KINDS["run"].facts: to_json(facts),
     }
     _put(directory, "run", files, report, plots)
-    return Saved(directory, notes)
+    return SavedRun(directory, notes)
 
 
 def put_report(

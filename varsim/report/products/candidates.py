@@ -10,10 +10,10 @@ from varsim.report.told import Cell, Column, Note, Number, Table, Value, plain_n
 from varsim.report.wording import shown
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import MADE_BY
-from varsim.study.candidate import Outcome
+from varsim.study.candidate import CandidateOutcome
 from varsim.study.verdict import CONFIDENCE
 
-One = TypeVar("One", bound=Outcome)
+One = TypeVar("One", bound=CandidateOutcome)
 
 
 def table(
@@ -75,7 +75,7 @@ def short(
     yield Note(code, of | ({"out": out} if out else {}))
 
 
-def few_spells(some: Iterable[Outcome]) -> Iterator[Note]:
+def few_spells(some: Iterable[CandidateOutcome]) -> Iterator[Note]:
     """That runs of some hold too few spells for intervals; the worst."""
     yield from worst(
         (

@@ -22,7 +22,7 @@ from varsim.report.products.plan_cells import (
     table,
 )
 from varsim.report.products.plan_cells import verdict as verdict_of
-from varsim.report.told import Chart, Note, Number, Report, Source, Table, Value
+from varsim.report.told import Chart, Note, Number, Report, Reproduction, Table, Value
 from varsim.report.wording import busy, most_time, names, resource
 from varsim.report.wording import target as said
 from varsim.scenario.plan import OBJECTIVES
@@ -65,7 +65,7 @@ def report(plan: "Plan") -> Report:
         charts=charts,
         details=tuple(_front(plan)),
         appendix=(every,),
-        source=Source(dump_scenario(base if scenario is None else scenario), again),
+        source=Reproduction(dump_scenario(base if scenario is None else scenario), again),
         provenance=provenance_of(plan),
         families={name_of(one): families[one.strategy] for one in plan.outcomes.values()},
         files=FILES,

@@ -8,10 +8,10 @@ from typing import Any, Final
 from varsim.calibration.recorded.comparison import (
     HALVES,
     Comparison,
+    ErrorSpread,
     Half,
     HalfCalibration,
     Prediction,
-    Spread,
     Totals,
     error,
     spread,
@@ -150,7 +150,7 @@ def _groups(comparison: Comparison) -> Iterator[tuple[str, list[Prediction]]]:
 
 def _spread(
     chosen: Sequence[Prediction], key: str, made: Callable[[Prediction], Totals | None]
-) -> Spread | None:
+) -> ErrorSpread | None:
     return spread((getattr(made(one), key, None), getattr(one.measured, key)) for one in chosen)
 
 

@@ -22,7 +22,7 @@ from varsim.distribute.program_run import MOST_COPIES
 from varsim.report.notes import plain
 from varsim.report.products.story_rows import (
     DOES,
-    Look,
+    RowLook,
     beside,
     looks,
     number,
@@ -39,7 +39,7 @@ from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
 from varsim.report.wording import listed
 from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.writing import MADE_BY, provenance
-from varsim.study.steps import Row, Story, Telling
+from varsim.study.steps import StepRow, Story, Telling
 
 _MOST_DECIMALS: Final = 3
 _WIDE: Final = 18  # copies that take more have a line of their own
@@ -166,7 +166,7 @@ def _table(scenario: VariablesScenario, label: str, told: Telling) -> Table:
     )
 
 
-def _times(rows: Sequence[Row]) -> tuple[str, list[str]]:
+def _times(rows: Sequence[StepRow]) -> tuple[str, list[str]]:
     """A unit, and when each row is in it, with as many decimals as tell all times apart."""
     every = [time for row in rows for time in (row.begin, row.end)]
     scale, unit = next((pair for pair in _UNITS if max(every) >= pair[0]), _UNITS[-1])
@@ -180,10 +180,12 @@ def _times(rows: Sequence[Row]) -> tuple[str, list[str]]:
     return unit, [end if begin == end else f"{begin} to {end}" for begin, end in pairs]
 
 
-def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> Iterator[str]:
+def _about(
+    there: Mapping[str, RowLook], rows: Sequence[StepRow], program: Program
+) -> Iterator[str]:
     """What the mode means for the variables: a paragraph for those of one sort."""
 
-    def sort(look: Look) -> tuple[str, str, bool, int]:
+    def sort(look: RowLook) -> tuple[str, str, bool, int]:
         if look.home == "none":  # nothing is aggregated, however it would be
             return look.home, str(look.aggregation == "none"), False, look.server
         return look.home, look.aggregation, look.left_out, 0
@@ -195,7 +197,7 @@ def _about(there: Mapping[str, Look], rows: Sequence[Row], program: Program) -> 
         yield " ".join(_sentences(sorts, rows, kinds))
 
 
-def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
+def _sentences(some: Sequence[RowLook], rows: Sequence[StepRow], kinds: set[str]) -> Iterator[str]:
     look, names = some[0], listed([one.name for one in some])
     whole = any(one.bits for one in some)
     if look.home == "none":
@@ -241,7 +243,7 @@ def _sentences(some: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> It
             )
 
 
-def _how(some: Sequence[Look], rows: Sequence[Row]) -> str:
+def _how(some: Sequence[RowLook], rows: Sequence[StepRow]) -> str:
     """How a ring brings it together, as the first write shows."""
     names = {look.name for look in some}
     first = next((row.sent for row in rows if row.together and row.variable in names), ())

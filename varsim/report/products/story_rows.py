@@ -7,14 +7,14 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from varsim.cluster.programs import Sent
-from varsim.core.operation import Device
+from varsim.core.operation import DeviceId
 from varsim.core.units import counted
 from varsim.distribute.program import MovingAverage, NormalElements, Writing
 from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.told import Note, Number
 from varsim.report.wording import shown
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.steps import Row, merges
+from varsim.study.steps import StepRow, merges
 
 _MOST_ROUTES: Final = 4
 _MOST_TERMS: Final = 8  # of a sum that is written out
@@ -36,7 +36,7 @@ _WRITES: Final = {
 }
 
 
-class Look(NamedTuple):
+class RowLook(NamedTuple):
     """A variable under one mode.
 
     `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
@@ -59,7 +59,7 @@ class Look(NamedTuple):
         return f"{self.name} on ps {self.server}"
 
 
-def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, Look]:
+def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, RowLook]:
     """All variables of a scenario, by name; servers take them in turn."""
     workers, servers = scenario.cluster.workers, scenario.cluster.parameter_servers
     odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1
@@ -71,11 +71,11 @@ def looks(scenario: VariablesScenario, mode: Mode) -> dict[str, Look]:
         left_out = left_out and one.aggregation != "only_first_replica"
         bits = int(one.dtype.removeprefix("int")) if one.whole_numbers else 0
         own = (one.name, one.aggregation, bits, one.synchronization or mode)
-        found[one.name] = Look(*own, workers, index % servers, merged, left_out)
+        found[one.name] = RowLook(*own, workers, index % servers, merged, left_out)
     return found
 
 
-def who(row: Row, replicas: int) -> str:
+def who(row: StepRow, replicas: int) -> str:
     """The subject: `all`, `0`, `0, 2`, `outside`."""
     if row.outside:
         return "outside"
@@ -83,7 +83,7 @@ def who(row: Row, replicas: int) -> str:
     return said if len(said) <= _LONGEST_NAME else f"{len(row.actors)} replicas"
 
 
-def sentence(row: Row, there: Mapping[str, Look]) -> str:
+def sentence(row: StepRow, there: Mapping[str, RowLook]) -> str:
     """What happened."""
     many = len(row.actors) > 1
     if row.doing == "wait":
@@ -113,7 +113,7 @@ def sentence(row: Row, there: Mapping[str, Look]) -> str:
     return said + _do(row, "their own copies" if many else "its own copy")
 
 
-def _do(row: Row, to: str) -> str:
+def _do(row: StepRow, to: str) -> str:
     given = beside(_values(row)).removesuffix(" each")
     said = DOES.get(_kind(row), "read {given} from {to}")
     blanks = {"to": to, "given": given, "share": share_of(row.action)}
@@ -131,7 +131,7 @@ def _from_to(times: Sequence[int]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _creating(row: Row, look: Look) -> str:
+def _creating(row: StepRow, look: RowLook) -> str:
     value = number(row.copies[0].first[0])
     if look.home == "none":
         return f"creates {look.place}: {value}"
@@ -139,7 +139,7 @@ def _creating(row: Row, look: Look) -> str:
     return f"creates {look.name} on replica 0{others}: {value}{' everywhere' * bool(others)}"
 
 
-def _again(row: Row, again: str) -> str:
+def _again(row: StepRow, again: str) -> str:
     """All repetitions but the first."""
     said = f"the same {again}"
     if isinstance(row.action, Writing) and isinstance(row.action.value, NormalElements):
@@ -151,7 +151,7 @@ def _again(row: Row, again: str) -> str:
 # --- replicas -----------------------------------------------------------------------------------
 
 
-def _merged(row: Row, look: Look) -> str:
+def _merged(row: StepRow, look: RowLook) -> str:
     """All together; what comes of it is written to every copy."""
     kind, handed = _kind(row), _values(row)
     but = f" (hierarchical copy leaves replica {len(handed) - 1} out)" if look.left_out else ""
@@ -168,7 +168,9 @@ def _merged(row: Row, look: Look) -> str:
     return f"hand over {beside(handed)}; {done}"
 
 
-def _reduced(row: Row, look: Look, parts: Sequence[ValueSummary], count: int) -> ValueSummary:
+def _reduced(
+    row: StepRow, look: RowLook, parts: Sequence[ValueSummary], count: int
+) -> ValueSummary:
     """What every copy was written with, of whole numbers as the copies show it."""
     kind, old, new = _kind(row), row.old[0], row.copies[0]
     if kind == "assign":
@@ -184,7 +186,7 @@ def _reduced(row: Row, look: Look, parts: Sequence[ValueSummary], count: int) ->
     return ValueSummary(new.shape, first, sum(one.mean for one in parts) / count)
 
 
-def _on_server(row: Row, look: Look) -> str:
+def _on_server(row: StepRow, look: RowLook) -> str:
     """On the one copy there is, in the order of arrival."""
     said = _do(row, look.place)
     values = {text(one) for one in _values(row)}
@@ -201,7 +203,7 @@ def _on_server(row: Row, look: Look) -> str:
 # --- outside ------------------------------------------------------------------------------------
 
 
-def _outside(row: Row, look: Look) -> str:
+def _outside(row: StepRow, look: RowLook) -> str:
     kind, (act,) = _kind(row), row.acts
     value = text(act.seen or act.handed)
     if kind in ("read", "save"):
@@ -224,7 +226,7 @@ def _outside(row: Row, look: Look) -> str:
     return _do(row, "every copy") + back
 
 
-def _of_copies(seen: ValueSummary, row: Row, look: Look) -> str:
+def _of_copies(seen: ValueSummary, row: StepRow, look: RowLook) -> str:
     """What a read or a checkpoint from outside takes."""
     if look.home == "on_write" or look.replicas == 1 or look.aggregation == "only_first_replica":
         return ", the copy of replica 0"
@@ -259,7 +261,7 @@ def added_up(total: ValueSummary, parts: Sequence[ValueSummary], divided_by: int
 # --- what is sent -------------------------------------------------------------------------------
 
 
-def sending(row: Row) -> str:
+def sending(row: StepRow) -> str:
     """What is sent, from where to where, and how long that takes; empty for nothing."""
     if not row.sent or row.doing in ("again", "others"):
         return total(row.sent)
@@ -296,7 +298,7 @@ def _round(sent: Sequence[Sent]) -> str:
     return f"{', '.join(routes)}: {size(sent[0].size)}{each}, {_took([sent])}"
 
 
-def _places(devices: Sequence[Device]) -> str:
+def _places(devices: Sequence[DeviceId]) -> str:
     unique = sorted({(device.job, device.task) for device in devices})
     return ", ".join(
         f"{job}{'s' * (len(tasks) > 1)} {ranges(tasks)}"
@@ -340,12 +342,12 @@ def _listed(words: Sequence[object]) -> str:
     return ", ".join(shortened(list(map(str, words))))
 
 
-def _kind(row: Row) -> str:
+def _kind(row: StepRow) -> str:
     assert row.action is not None
     return row.action.kind
 
 
-def _values(row: Row) -> list[ValueSummary]:
+def _values(row: StepRow) -> list[ValueSummary]:
     """What each wrote or saw, by rank."""
     acts = sorted(row.acts, key=lambda act: act.replica)
     return [one for act in acts for one in (act.handed or act.seen,) if one is not None]

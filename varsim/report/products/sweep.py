@@ -26,15 +26,25 @@ from varsim.report.products.sweep_points import (
     speed,
     unit_of,
 )
-from varsim.report.told import Cell, Chart, Column, Data, Note, Number, Report, Source, Value
-from varsim.report.told import Table as Told
+from varsim.report.told import (
+    Cell,
+    Chart,
+    Column,
+    Data,
+    Note,
+    Number,
+    Report,
+    Reproduction,
+    Table,
+    Value,
+)
 from varsim.report.wording import headline, untold
 from varsim.report.wording import target as target_said
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import provenance_of_many
 from varsim.study.candidate import Places, short_names
 from varsim.study.crossings import Lines
-from varsim.study.grid import Grid, Row, Table, descriptions
+from varsim.study.grid import Grid, GridRow, SweepTable, descriptions
 from varsim.study.lives import KEPT
 from varsim.study.metrics import STEPS
 from varsim.study.runs import STEERING, TARGET, speed_of
@@ -53,9 +63,9 @@ _FILES: Final = {
 }
 
 
-def report(table: Table) -> Report:
+def report(table: SweepTable) -> Report:
     """What there is to tell of a sweep."""
-    found, sweep = _Telling(table), table.sweep
+    found, sweep = _TellingSweep(table), table.sweep
     maps, compared, every = (*found.scaling(), *found.maps()), found.compared(), points(table)
     charts = tuple(found.charts(compared, every))
     return Report(
@@ -67,7 +77,7 @@ def report(table: Table) -> Report:
         charts=charts,
         details=(*maps, every),
         always=min(1, len(maps)),
-        source=Source(sweep.yaml, "varsim sweep sweep.yaml --out again"),
+        source=Reproduction(sweep.yaml, "varsim sweep sweep.yaml --out again"),
         provenance=_provenance(table) | {"result_sha256": table.sha256},
         families={found.named[label]: of for label, of in table.families.items()},
         files=_FILES,
@@ -77,7 +87,7 @@ def report(table: Table) -> Report:
     )
 
 
-def best(table: Table, strategy: str) -> Row | None:
+def best(table: SweepTable, strategy: str) -> GridRow | None:
     """The row of a strategy with the highest throughput; None where it applied no gradient.
 
     One that does not fit into memory, or is too short, only where all are.
@@ -88,10 +98,10 @@ def best(table: Table, strategy: str) -> Row | None:
     return max(rows, key=lambda row: row.mean(speed(row)), default=None)
 
 
-class _Telling:
+class _TellingSweep:
     """A sweep with its axes, and the best point of each strategy, the fastest first."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SweepTable) -> None:
         self.table = table
         self.named = {label: name_of(table, label) for label in table.strategies}
         bests = [row for label in table.strategies if (row := best(table, label)) is not None]
@@ -121,7 +131,7 @@ class _Telling:
             yield from self._least(TARGET, "soonest")
             yield from self._least(MILLION, "cheapest")
 
-    def _fastest(self, bests: Sequence[Row]) -> Note:
+    def _fastest(self, bests: Sequence[GridRow]) -> Note:
         """Which strategy is fastest, each at its best point; of one strategy, where it is."""
         rows, of = list(bests), len(_distinct(self.table.rows))
         if len(self.table.strategies) == 1:
@@ -171,11 +181,11 @@ class _Telling:
         if self.lines.crossings():
             yield Note("between-points")
 
-    def _replications(self, rows: Sequence[Row], metric: str) -> int:
+    def _replications(self, rows: Sequence[GridRow], metric: str) -> int:
         """Of how many replications the least known of these rows has; 1 where all are exact."""
         return min((row.replications for row in rows if not row.exact(metric)), default=1)
 
-    def _decided(self, rows: Sequence[Row], metric: str) -> Ranking[int] | None:
+    def _decided(self, rows: Sequence[GridRow], metric: str) -> Ranking[int] | None:
         """The ranking of these rows; None where they have too few replications for one."""
         found = ranking(self.table, rows, metric)
         if found is None:
@@ -183,26 +193,26 @@ class _Telling:
         count = self._replications([rows[index] for index in found.tied], metric)
         return None if untold(found, count) else found
 
-    def _reach(self, row: Row, metric: str) -> str:
+    def _reach(self, row: GridRow, metric: str) -> str:
         """Its place, with what is not told from it."""
         tied = self._as_good(row, metric) if len(self.table.strategies) > 1 else []
         span = in_words(self.table, spans(self.table, tied, row, metric))
         return f"{self.named[row.strategy]} at {span}" if span else self._place(row, metric)
 
-    def _as_good(self, row: Row, metric: str) -> list[Row]:
+    def _as_good(self, row: GridRow, metric: str) -> list[GridRow]:
         """The rows of its strategy that are not told from it, the best; none where that is open."""
         own = self._own(row.strategy)
         found = self._decided(own, metric)
         return [own[index] for index in found.tied] if found is not None else []
 
-    def _own(self, strategy: str) -> list[Row]:
+    def _own(self, strategy: str) -> list[GridRow]:
         """The rows of a strategy that differ in what matters to its throughput, and count."""
         rows = [row for row in self.table.rows if row.strategy == strategy]
         rows = [row for row in rows if row.mean(speed(row)) > 0 and not row.done.too_short]
         rows = [row for row in rows if not row.candidate.too_large] or rows
         return list({self.table.told_for(row, speed(row)): row for row in reversed(rows)}.values())
 
-    def _place(self, row: Row, metric: str) -> str:
+    def _place(self, row: GridRow, metric: str) -> str:
         """A row in words: its strategy, if there are several, and where it lies."""
         where = self.table.told_for(row, metric)
         if len(self.table.strategies) == 1:
@@ -239,7 +249,7 @@ class _Telling:
             of["count"] = count
         yield Note(f"{code}-{'too-few' if few else 'tie'}", {"tied": tied, **of})
 
-    def _shared_rate(self, rows: Sequence[Row]) -> Note | None:
+    def _shared_rate(self, rows: Sequence[GridRow]) -> Note | None:
         """That rows share one learning rate for updates of very different sizes, not swept."""
         sizes = dict[str, list[float]]()
         if any("learning_rate" in quantity.path for quantity in self.table.sweep.quantities):
@@ -256,7 +266,7 @@ class _Telling:
 
     # --- tables -----------------------------------------------------------------------------------
 
-    def compared(self) -> Told:
+    def compared(self) -> Table:
         """Along one axis a row per value, a column per strategy; else each strategy at its best."""
         if self.one_axis:
             return self._along()
@@ -269,7 +279,7 @@ class _Telling:
         tied = len(by_speed.tied) if by_speed is not None else 0
         return points(self.table, rows, places, "best point of", tied)
 
-    def _along(self) -> Told:
+    def _along(self) -> Table:
         """The values of the axis as rows; best of each column marked, and what ties with it."""
         quick, alone = speed(self.table.rows[0]), len(self.named) == 1
         columns = []
@@ -293,9 +303,9 @@ class _Telling:
         heads = ", ".join(self._heads)
         corner = heads if alone else f"{unit_of(quick)} by {heads}"
         there = [one for one in columns if any(there_is(cell) for cell in one.cells)]
-        return Told(self._places, tuple(there), corner=corner)
+        return Table(self._places, tuple(there), corner=corner)
 
-    def scaling(self) -> Iterator[Told]:
+    def scaling(self) -> Iterator[Table]:
         """Along one axis how efficient each strategy is with more workers, if these are swept."""
         if not self.one_axis:
             return
@@ -306,9 +316,9 @@ class _Telling:
         known = [one for one in columns if any(map(there_is, one.cells))]
         if known:
             corner = f"efficiency by {', '.join(self._heads)}"
-            yield Told(self._places, tuple(known), corner=corner, fold=False, above=(_EFFICIENCY,))
+            yield Table(self._places, tuple(known), corner=corner, fold=False, above=(_EFFICIENCY,))
 
-    def _rows(self, label: str) -> list[Row | None]:
+    def _rows(self, label: str) -> list[GridRow | None]:
         """The rows of a strategy, one for each point."""
         by = {row.candidate.at: row for row in self.table.rows if row.strategy == label}
         return [by.get(index) for index in range(len(self.table.sweep.points))]
@@ -347,7 +357,7 @@ class _Telling:
         there = len({point for point, _ in seen}) == len(self.table.sweep.points)
         return there and all(len(texts) == 1 for texts in seen.values())
 
-    def _marked(self, rows: Sequence[Row | None], cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    def _marked(self, rows: Sequence[GridRow | None], cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
         """The cells of throughput, with the best of them and what cannot be told from it."""
         there = {
             at: row
@@ -367,7 +377,7 @@ class _Telling:
             for at, cell in enumerate(cells)
         )
 
-    def maps(self) -> tuple[Told, ...]:
+    def maps(self) -> tuple[Table, ...]:
         """Of two axes the throughput of each strategy, the fastest first; its best marked."""
         quantities = self.table.sweep.quantities
         if len(quantities) != 2 or quantities[0].group == quantities[1].group:
@@ -379,7 +389,7 @@ class _Telling:
                 found.append(self._map(label, [one.path for one in quantities]))
         return tuple(found)
 
-    def _map(self, label: str, paths: Sequence[str]) -> Told:
+    def _map(self, label: str, paths: Sequence[str]) -> Table:
         at = (0, 1) if self._count(0) <= self._count(1) else (1, 0)
         across, down = (short_names(paths)[one] for one in at)
         texts = [tuple(point.values[one].text for one in at) for point in self.table.sweep.points]
@@ -392,14 +402,14 @@ class _Telling:
             Column(x, x, cells[n * len(high) : (n + 1) * len(high)]) for n, x in enumerate(wide)
         )
         corner = f"{self.named[label]}, {unit_of(metric)}: {down} / {across}"
-        return Told(tuple(high), tuple(columns), corner=corner, shaded=True)
+        return Table(tuple(high), tuple(columns), corner=corner, shaded=True)
 
     def _count(self, at: int) -> int:
         return len({point.values[at].text for point in self.table.sweep.points})
 
     # --- the charts -------------------------------------------------------------------------------
 
-    def charts(self, compared: Told, every: Told) -> Iterator[Chart]:
+    def charts(self, compared: Table, every: Table) -> Iterator[Chart]:
         """Along one axis a line per strategy; else, and where there are prices, all points."""
         table = self.table
         quick = speed(table.rows[0])
@@ -467,19 +477,19 @@ def best_so_far(grid: Grid) -> Callable[[str, float], str]:
     return say
 
 
-def _more(table: Table) -> str:
+def _more(table: SweepTable) -> str:
     """How to run every point five times, which most_replications may forbid."""
     few = table.sweep.most_replications < 5
     return f"{'--most-replications 5 ' if few else ''}--set replications=5"
 
 
-def _provenance(table: Table) -> dict[str, str | int]:
+def _provenance(table: SweepTable) -> dict[str, str | int]:
     return provenance_of_many([point.scenario for point in table.sweep.points])
 
 
-def document(table: Table) -> dict[str, Any]:
+def document(table: SweepTable) -> dict[str, Any]:
     """The table with all that is needed to read it, as plain data."""
-    found = _Telling(table)
+    found = _TellingSweep(table)
     return candidates.facts(
         *("sweep", table.sweep.name, _provenance(table), table.sha256),
         *(found.headline(), found.notes()),
@@ -491,10 +501,10 @@ def document(table: Table) -> dict[str, Any]:
     )
 
 
-def notes(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
+def notes(table: SweepTable, named: Mapping[str, str]) -> Iterator[Note]:
     """The notes of its rows; `named`: its strategies."""
 
-    def who(row: Row) -> str:
+    def who(row: GridRow) -> str:
         return f"{named[row.strategy]} at {table.told(row)}"
 
     rows = [row for row in table.rows if not row.failure]
@@ -512,14 +522,14 @@ def notes(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
     yield from cautions.unpriced([point.scenario for point in table.sweep.points])
 
 
-def _misfits(table: Table, named: Mapping[str, str]) -> Iterator[Note]:
+def _misfits(table: SweepTable, named: Mapping[str, str]) -> Iterator[Note]:
     if large := table.too_large:
         who = tuple(dict.fromkeys(named[row.strategy] for row in large))
         counts = {"count": len(large), "of": len(table.rows)}
         yield Note("memory-rows", {"who": who, **counts})
 
 
-def _unjudged(table: Table) -> Iterator[Note]:
+def _unjudged(table: SweepTable) -> Iterator[Note]:
     """That a sweep asks for no targets."""
     targets = table.sweep.points[0].scenario.targets
     asked = [target_said(name, bound, targets.loss) for name, bound in targets.bounds.items()]
@@ -527,7 +537,9 @@ def _unjudged(table: Table) -> Iterator[Note]:
         yield Note("unjudged", {"targets": tuple(asked)})
 
 
-def _ends_early(table: Table, rows: Sequence[Row], who: Callable[[Row], str]) -> Iterator[Note]:
+def _ends_early(
+    table: SweepTable, rows: Sequence[GridRow], who: Callable[[GridRow], str]
+) -> Iterator[Note]:
     """That no step ends within the horizon of some jobs, though nothing interrupts them."""
     idle = [
         row
@@ -538,7 +550,7 @@ def _ends_early(table: Table, rows: Sequence[Row], who: Callable[[Row], str]) ->
         yield Note("no-step", {"who": who(idle[0]), "count": len(idle), "of": len(table.rows)})
 
 
-def _precision(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
+def _precision(table: SweepTable, rows: Sequence[GridRow]) -> Iterator[Note]:
     """When replications ended, and how many rows are not known as precisely as was asked for."""
     wide = [row for row in rows if not row.precise]
     if wide:
@@ -550,7 +562,7 @@ def _precision(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
         yield Note("stopped-when-precise")
 
 
-def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Iterator[Note]:
+def _scale(table: SweepTable, rows: Sequence[GridRow], named: Mapping[str, str]) -> Iterator[Note]:
     """What the numbers are: means with intervals, or exact."""
     once = [row for row in rows if not row.random[1]]
     if queued := dict.fromkeys(named[row.strategy] for row in once if row.replays):
@@ -567,7 +579,7 @@ def _scale(table: Table, rows: Sequence[Row], named: Mapping[str, str]) -> Itera
             yield Note("shared-draws")
 
 
-def _idle(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
+def _idle(table: SweepTable, rows: Sequence[GridRow]) -> Iterator[Note]:
     """What is swept and changes no throughput."""
     metric = speed(table.rows[0])
     quantities = table.sweep.quantities
@@ -578,7 +590,7 @@ def _idle(table: Table, rows: Sequence[Row]) -> Iterator[Note]:
         yield Note("no-effect", {"what": tuple(short_names(idle))})
 
 
-def _distinct(rows: Sequence[Row]) -> list[Row]:
+def _distinct(rows: Sequence[GridRow]) -> list[GridRow]:
     """The first of those rows of each strategy that are of the same runs."""
     found = {(row.strategy, row.candidate.case.key): row for row in reversed(rows)}
     return list(reversed(found.values()))

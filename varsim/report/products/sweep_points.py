@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from varsim.report.products import candidates
-from varsim.report.told import Cell, Chart, Column, Number
-from varsim.report.told import Table as Told
+from varsim.report.told import Cell, Chart, Column, Number, Table
 from varsim.report.wording import names
 from varsim.study.candidate import front_of, short_names
-from varsim.study.grid import Row, Table, Yardstick
+from varsim.study.grid import GridRow, SweepTable, Yardstick
 from varsim.study.lives import INTERVAL, KEPT
 from varsim.study.metrics import STEPS, throughput
 from varsim.study.runs import STEERING, TARGET
@@ -23,13 +22,13 @@ DETAILS: Final = ("staleness_p99", "cost_per_hour", EFFICIENCY)
 _UNITS: Final = {STEERING: "examples/s", KEPT: "examples/s kept", STEPS: "steps/s"}
 
 
-def speed(row: Row) -> str:
+def speed(row: GridRow) -> str:
     """The metric by which rows are compared: of what is kept, where hosts fail; steps/s."""
     return throughput(row.scenario)
 
 
 def ranking(
-    table: Table, rows: Sequence[Row], metric: str, *, highest: bool = True, of: int = 0
+    table: SweepTable, rows: Sequence[GridRow], metric: str, *, highest: bool = True, of: int = 0
 ) -> Ranking[int] | None:
     """Some rows, by their place among them; `of`: from how many they were chosen."""
     return ranked(
@@ -42,12 +41,12 @@ def ranking(
 
 
 def points(
-    table: Table,
-    rows: Sequence[Row] = (),
+    table: SweepTable,
+    rows: Sequence[GridRow] = (),
     places: Sequence[Mapping[str, str]] = (),
     corner: str = "all points",
     best: int = 0,
-) -> Told:
+) -> Table:
     """A row for each of these rows, by default of all: where it lies, and its numbers."""
     rows = rows or table.rows[:MOST_ROWS]
     columns = []
@@ -65,14 +64,14 @@ def points(
     return candidates.table(names, places, columns, corner, best=best)
 
 
-def _ranked(row: Row) -> str:
+def _ranked(row: GridRow) -> str:
     """Whether a row can be an answer, and why not."""
     if row.counts or row.failure:
         return "yes" if row.counts else "failed"
     return "too large" if row.candidate.too_large else "too short"
 
 
-def best_for_cost(table: Table) -> list[Row]:
+def best_for_cost(table: SweepTable) -> list[GridRow]:
     """The front of cost and throughput: rows that are surely faster than all that cost less."""
     metric, cost = speed(table.rows[0]), "cost_per_hour"
     there = [row for row in table.rows if math.isfinite(row.mean(cost) + row.mean(metric))]
@@ -80,7 +79,7 @@ def best_for_cost(table: Table) -> list[Row]:
     return sure
 
 
-def metrics(table: Table) -> list[tuple[str, str, str]]:
+def metrics(table: SweepTable) -> list[tuple[str, str, str]]:
     """Metric, heading and unit of the columns, the throughput first."""
     if speed(table.rows[0]) == STEPS:
         return [
@@ -108,7 +107,7 @@ def metrics(table: Table) -> list[tuple[str, str, str]]:
     return found
 
 
-def cell_of(row: Row | None, metric: str, unit: str) -> Cell:
+def cell_of(row: GridRow | None, metric: str, unit: str) -> Cell:
     """A metric of a row; "-" where it has none."""
     if row is None:
         return "-"
@@ -124,14 +123,14 @@ def unit_of(metric: str) -> str:
     return _UNITS[metric]
 
 
-def name_of(table: Table, label: str) -> str:
+def name_of(table: SweepTable, label: str) -> str:
     """A strategy as people call it, without the number of backups, which may be swept."""
     scenario = next(row.scenario for row in table.rows if row.strategy == label)
     swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
     return table.strategy(label).title if swept else names(scenario)[label]
 
 
-def spans(table: Table, rows: Sequence[Row], best: Row, metric: str) -> dict[int, str]:
+def spans(table: SweepTable, rows: Sequence[GridRow], best: GridRow, metric: str) -> dict[int, str]:
     """The values that rows of one strategy have of each quantity that matters to a metric.
 
     By the index of the quantity, `4 to 32` where there are several. Where the rows are not all that
@@ -161,30 +160,30 @@ def spans(table: Table, rows: Sequence[Row], best: Row, metric: str) -> dict[int
     return {index: least.candidate.point.values[index].text for index in chosen}
 
 
-def in_words(table: Table, found: Mapping[int, str]) -> str:
+def in_words(table: SweepTable, found: Mapping[int, str]) -> str:
     """Such values in words: `servers = 4 to 32, bandwidth = 100 Gbit/s`."""
     names = short_names([table.sweep.quantities[index].path for index in found])
     return ", ".join(f"{name} = {text}" for name, text in zip(names, found.values(), strict=True))
 
 
-def place(table: Table, row: Row, found: Mapping[int, str]) -> dict[str, str]:
+def place(table: SweepTable, row: GridRow, found: Mapping[int, str]) -> dict[str, str]:
     """`Table.place` of a row, with such values where there are some."""
     indexes = table.mattering(row.strategy)
     return dict(zip(table.place(row), (_text(table, row, found, i) for i in indexes), strict=True))
 
 
-def _text(table: Table, row: Row, found: Mapping[int, str], index: int) -> str:
+def _text(table: SweepTable, row: GridRow, found: Mapping[int, str], index: int) -> str:
     return found.get(index, row.candidate.point.values[index].text)
 
 
-def _rises(table: Table, index: int) -> bool:
+def _rises(table: SweepTable, index: int) -> bool:
     """Whether a quantity has numbers that only rise, or only fall."""
     values = list(dict.fromkeys(point.values[index].number for point in table.sweep.points))
     numbers = [one for one in values if isinstance(one, int | float)]
     return len(numbers) == len(values) and sorted(numbers) in (numbers, numbers[::-1])
 
 
-def _machines(row: Row) -> int:
+def _machines(row: GridRow) -> int:
     """The workers and dedicated servers of a row."""
     return row.candidate.machines.workers + row.candidate.machines.servers
 
@@ -196,7 +195,7 @@ _KIND: Final = re.compile(r"\{kind: (\w+)[,}]")
 _IDEAL: Final = "ideal"  # speed-up
 
 
-class Axis(NamedTuple):
+class ShownAxis(NamedTuple):
     """A quantity along an axis: where its values stand, by their text."""
 
     place: int  # among the quantities of the sweep
@@ -205,7 +204,7 @@ class Axis(NamedTuple):
     log: bool
     numeric: bool
 
-    def x(self, table: Table, row: Row) -> float:
+    def x(self, table: SweepTable, row: GridRow) -> float:
         """Where a row stands."""
         return self.places[row.candidate.point.values[self.place].text]
 
@@ -217,7 +216,7 @@ class Axis(NamedTuple):
 
 
 def pictures(
-    table: Table, named: Mapping[str, str], bests: Sequence[Row], charts: Sequence[Chart]
+    table: SweepTable, named: Mapping[str, str], bests: Sequence[GridRow], charts: Sequence[Chart]
 ) -> tuple[Chart, ...]:
     """All of them; `bests`: the best row of each strategy that counts; `charts`: of the page."""
     best, (axis, *others) = {id(row) for row in bests}, axes(table)
@@ -235,13 +234,13 @@ def pictures(
     return (*found, *_scaling(table, named), *_price(table, charts))
 
 
-def axes(table: Table) -> list[Axis]:
+def axes(table: SweepTable) -> list[ShownAxis]:
     """One for each quantity that is swept by itself: numbers first, then that of most values."""
     found = [_axis(table, index) for index in table.sweep.groups]
     return sorted(found, key=lambda one: (one.numeric, len(one.places)), reverse=True)
 
 
-def _axis(table: Table, index: int) -> Axis:
+def _axis(table: SweepTable, index: int) -> ShownAxis:
     """The axis of a quantity; values that are no numbers stand in their order."""
     values = {point.values[index].text: point.values[index].number for point in table.sweep.points}
     numbers = {
@@ -256,16 +255,18 @@ def _axis(table: Table, index: int) -> Axis:
     label = last.pop() if len(together) > 1 and len(last) == 1 else quantity.path
     if len(numbers) < len(values):
         places = {text: float(place) for place, text in enumerate(values)}
-        return Axis(index, label, places, log=False, numeric=False)
+        return ShownAxis(index, label, places, log=False, numeric=False)
     low, high = min(numbers.values()), max(numbers.values())
-    return Axis(index, label, numbers, 0 < _WIDE * low <= high and len(numbers) > 2, numeric=True)
+    return ShownAxis(
+        index, label, numbers, 0 < _WIDE * low <= high and len(numbers) > 2, numeric=True
+    )
 
 
-def beside(table: Table, axis: Axis, most: int) -> dict[str, list[Row]]:
+def beside(table: SweepTable, axis: ShownAxis, most: int) -> dict[str, list[GridRow]]:
     """The rows by what else is swept, in the order of the axis; at most so many, evenly chosen."""
     group = table.sweep.quantities[axis.place].group
     others = [one for one in table.sweep.groups if table.sweep.quantities[one].group != group]
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[GridRow]] = {}
     for row in sorted(table.rows, key=lambda row: axis.x(table, row)):
         values = row.candidate.point.values
         where = (f"{table.sweep.quantities[one].path} = {values[one].text}" for one in others)
@@ -277,9 +278,9 @@ def beside(table: Table, axis: Axis, most: int) -> dict[str, list[Row]]:
 
 
 def _along(
-    table: Table,
+    table: SweepTable,
     named: Mapping[str, str],
-    axis: Axis,
+    axis: ShownAxis,
     name: str,
     metric: str,
     y: str,
@@ -310,16 +311,16 @@ def _place(who: str, panel: str, x: float, found: Estimate) -> dict[str, Any]:
     return {"who": who, "panel": panel, "x": x, "mean": found.mean, "low": low, "high": high}
 
 
-def _lines(name: str, rows: list[dict[str, Any]], axis: Axis, y: str) -> Chart:
+def _lines(name: str, rows: list[dict[str, Any]], axis: ShownAxis, y: str) -> Chart:
     log = "x" if axis.log else ""
     words = {"by": "who", "panel": "panel", "log": log, "ticks": axis.ticks()}
     return Chart.of(name, "lines", rows, axis.label, y, **words)
 
 
 def _heat(
-    table: Table,
+    table: SweepTable,
     named: Mapping[str, str],
-    sides: tuple[Axis, Axis],
+    sides: tuple[ShownAxis, ShownAxis],
     metric: str,
     best: Collection[int],
 ) -> Iterator[Chart]:
@@ -339,7 +340,7 @@ def _heat(
         yield Chart.of("heat", "heat", rows, across.label, y, by=unit_of(metric), panel="who")
 
 
-def _scaling(table: Table, named: Mapping[str, str]) -> Iterator[Chart]:
+def _scaling(table: SweepTable, named: Mapping[str, str]) -> Iterator[Chart]:
     """Speed-up and efficiency against the number of workers, where that is swept."""
     yardstick = Yardstick.of(table.sweep)
     if yardstick is None:
@@ -367,7 +368,7 @@ def _scaling(table: Table, named: Mapping[str, str]) -> Iterator[Chart]:
         yield chart._replace(log="xy") if axis.log and metric == "speedup" else chart
 
 
-def _price(table: Table, charts: Sequence[Chart]) -> Iterator[Chart]:
+def _price(table: SweepTable, charts: Sequence[Chart]) -> Iterator[Chart]:
     """Throughput against price, where scenarios state prices; values beside those on the front."""
     for chart in charts:
         if chart.mark == "points" and any(chart.data["front"]):
@@ -376,7 +377,7 @@ def _price(table: Table, charts: Sequence[Chart]) -> Iterator[Chart]:
             yield chart._replace(name="pareto", data={**chart.data, "text": text})
 
 
-def _values(table: Table, row: Row) -> str:
+def _values(table: SweepTable, row: GridRow) -> str:
     """The values of what matters to a row."""
     values = row.candidate.point.values
     return ", ".join(values[index].text for index in table.mattering(row.strategy))

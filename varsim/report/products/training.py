@@ -20,8 +20,8 @@ from varsim.report.told import (
     Note,
     Number,
     Report,
+    Reproduction,
     Shares,
-    Source,
     Table,
     Value,
 )
@@ -48,7 +48,7 @@ def report(result: "Result") -> Report:
     """What there is to tell of a result."""
     from varsim.scenario.writing import dump_scenario
 
-    found = _Telling(result)
+    found = _TellingTraining(result)
     scenario, table = result.scenario, found.table()
     played, curves = cache(partial(content, result)), tuple(charts(result, found.named))
     return Report(
@@ -58,7 +58,7 @@ def report(result: "Result") -> Report:
         table,
         tuple(Remarks(result, found.named, found.short).notes()),
         next="varsim explain FILE" if result.compared else "",
-        source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
+        source=Reproduction(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
         families={found.named[one.label]: one.family for one in scenario.strategies},
         files=FILES
@@ -74,7 +74,7 @@ def report(result: "Result") -> Report:
     )
 
 
-class _Telling:
+class _TellingTraining:
     """A result with its ranking: by examples/s, of jobs whose lives are followed by those kept."""
 
     def __init__(self, result: "Result") -> None:

@@ -17,8 +17,8 @@ from varsim.report.told import (
     Note,
     Number,
     Report,
+    Reproduction,
     Shares,
-    Source,
     Table,
 )
 from varsim.report.wording import headline, listed
@@ -71,7 +71,7 @@ def report(result: "Ran") -> Report:
         details=(seen(result),),
         always=len(scenario.variables) <= _MOST_VARIABLES,
         appendix=tuple(details(result, named)),
-        source=Source(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
+        source=Reproduction(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
         families={one.label: one.family for one in scenario.strategies},
         files={name: said for name, said in FILES.items() if name not in _OF_TRAINING} | _OWN_FILES,

@@ -14,7 +14,7 @@ from varsim.report.told import (
     Note,
     Number,
     Report,
-    Source,
+    Reproduction,
     Table,
     Value,
     plain_estimate,
@@ -25,10 +25,10 @@ from varsim.study.gradients import NANOSECONDS
 from varsim.study.stragglers import stragglers
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, interval
 from varsim.study.why.levers import LEVERS
-from varsim.study.why.path import SERVER, Path, Piece
+from varsim.study.why.path import SERVER, CriticalPath, PathPiece
 
 if TYPE_CHECKING:
-    from varsim.study.why.account import Account, Gain, Part, Why
+    from varsim.study.why.account import Account, Gain, StepPart, Why
     from varsim.study.why.lives import Help
 
 
@@ -45,7 +45,7 @@ def report(why: "Why") -> Report:
     """What there is to tell of it."""
     from varsim.scenario.writing import dump_scenario
 
-    scenario, found = why.scenario, _Telling(why)
+    scenario, found = why.scenario, _TellingWhy(why)
     return Report(
         "why",
         scenario.name,
@@ -54,7 +54,7 @@ def report(why: "Why") -> Report:
         tuple(found.notes()),
         next="varsim explain FILE --strategy NAME" if len(found.moving) > 1 else "",
         details=tuple(found.details()),
-        source=Source(dump_scenario(scenario), "varsim explain scenario.yaml --out again"),
+        source=Reproduction(dump_scenario(scenario), "varsim explain scenario.yaml --out again"),
         provenance=provenance(scenario),
         families={found.named[one.label]: one.family for one in scenario.strategies},
         files=_FILES,
@@ -63,7 +63,7 @@ def report(why: "Why") -> Report:
     )
 
 
-class _Telling:
+class _TellingWhy:
     """All accounts, and those of strategies that made steps."""
 
     def __init__(self, why: "Why") -> None:
@@ -228,7 +228,7 @@ class _Telling:
                 yield _failures(one.helps, name)
 
 
-def _rivals(account: "Account") -> "list[Part]":
+def _rivals(account: "Account") -> "list[StepPart]":
     """The parts of a step that may be as large as the largest."""
     return [
         part
@@ -239,11 +239,11 @@ def _rivals(account: "Account") -> "list[Part]":
     ]
 
 
-def _sized(account: "Account", part: "Part") -> str:
+def _sized(account: "Account", part: "StepPart") -> str:
     return f"{_cause(account, part)} {shown(Number(account.share(part), unit='part'))}"
 
 
-def _cause(account: "Account", part: "Part") -> str:
+def _cause(account: "Account", part: "StepPart") -> str:
     """What a part of the step is due to, with who is slow."""
     if part.key == "compute":
         return "computing"
@@ -359,7 +359,7 @@ def document(why: "Why") -> dict[str, Any]:
     """All numbers, and of what they are: by that a directory of them is known."""
     from varsim.report.notes import plain
 
-    found, asked = _Telling(why), Origin.of(why.scenario)
+    found, asked = _TellingWhy(why), Origin.of(why.scenario)
     return {
         "made_by": MADE_BY,
         "kind": "why",
@@ -473,7 +473,7 @@ def chain(account: "Account", name: str) -> Table:
     return Table(tuple(row.what for row in rows), columns, corner=corner)
 
 
-def _rows(account: "Account", path: Path) -> Iterator[_Row]:
+def _rows(account: "Account", path: CriticalPath) -> Iterator[_Row]:
     """The pieces; a worker is named where it changes, what all do is told once."""
     pieces = path.pieces
     worker = pieces[0].worker if account.asynchronous else None
@@ -498,7 +498,7 @@ def _rows(account: "Account", path: Path) -> Iterator[_Row]:
         yield _Row(what, end - piece.start)
 
 
-def _folded(pieces: Sequence[Piece]) -> int:
+def _folded(pieces: Sequence[PathPiece]) -> int:
     """How many of the first pieces are told at once; 0 where nothing repeats often enough.
 
     The longest beginning of two activities, else of three, of which one occurs `_OFTEN` times.
@@ -514,7 +514,7 @@ def _folded(pieces: Sequence[Piece]) -> int:
     return 0
 
 
-def _at_once(account: "Account", pieces: Sequence[Piece]) -> Iterator[_Row]:
+def _at_once(account: "Account", pieces: Sequence[PathPiece]) -> Iterator[_Row]:
     """`94 x all-gather`, and how long that takes in all."""
     total: dict[str, list[int]] = {}
     for piece in pieces:

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 from varsim.cluster.description.cluster import Stop
 from varsim.cluster.record.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.gradients import NANOSECONDS, Gradients, gradients_of, times_only
+from varsim.study.gradients import NANOSECONDS, GradientTable, gradients_of, times_only
 from varsim.study.metrics import left_out
 from varsim.study.shown import Shown
 from varsim.study.simulation import Run, run_one
@@ -31,8 +31,8 @@ from varsim.study.verdict import (
 )
 from varsim.study.why.levers import Lever, alone, levers, without
 from varsim.study.why.lives import Help, helps
-from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
-from varsim.study.why.resources import Use, uses
+from varsim.study.why.path import CriticalPath, enders, iterations, shares, step_paths, typical
+from varsim.study.why.resources import ResourceUse, uses
 
 BETTER: Final = "better"
 
@@ -56,7 +56,7 @@ class Gain(NamedTuple):
     speedup: Estimate  # paired: how many times as fast
 
 
-class Part(NamedTuple):
+class StepPart(NamedTuple):
     """A part of the step time (s), with its interval over the replications, one value each."""
 
     key: str
@@ -125,7 +125,7 @@ class Account:
         self.stuck = not self.paths
         self.uses = [] if self.stuck else uses(scenario, self.traces)
 
-    def _steps(self, trace: Trace) -> list[Path]:
+    def _steps(self, trace: Trace) -> list[CriticalPath]:
         batches = self.strategy.round.micro_batches
         return step_paths(trace, servers=self.servers, batches=batches)
 
@@ -141,11 +141,11 @@ class Account:
         return self.gain_of(others, "all of these") if len(others) > 1 else None
 
     @property
-    def main(self) -> Part:
+    def main(self) -> StepPart:
         """The largest part of the step."""
         return max(self.parts, key=lambda part: part.seconds.mean)
 
-    def share(self, part: Part) -> float:
+    def share(self, part: StepPart) -> float:
         """A part of the step time, as a share of it."""
         return part.seconds.mean / self.step_time.mean
 
@@ -169,7 +169,7 @@ class Account:
         )
         return verdict(lead, WORSE, BETTER, self.scenario.report.equal_within)
 
-    def beside_main(self, part: Part) -> str:
+    def beside_main(self, part: StepPart) -> str:
         """The verdict on another part of the step beside the largest."""
         rivals = beside(
             "main",
@@ -187,7 +187,7 @@ class Account:
         return next((gain for gain in self.gains if gain.key == key), None)
 
     @cached_property
-    def typical(self) -> Path:
+    def typical(self) -> CriticalPath:
         """The step of median length."""
         return typical(self.paths)
 
@@ -215,11 +215,11 @@ class Account:
     def left_out(self) -> float | None:
         """Share of micro-batches that went into no update; None where a strategy drops none."""
         most = self.strategy.gradients_per_update(self.scenario.cluster)
-        shares = [left_out(one, Gradients.of(one), most) for one in self.traces]
+        shares = [left_out(one, GradientTable.of(one), most) for one in self.traces]
         return math.fsum(shares) / len(shares) if self.strategy.round.varies else None
 
     @property
-    def jam(self) -> Use | None:
+    def jam(self) -> ResourceUse | None:
         """What one queues for: the busiest of what is shared, else of the workers' own links."""
         shared = [use for use in self.uses if use.kind not in ("link", "compute")]
         return next(iter(shared or [use for use in self.uses if use.kind == "link"]), None)
@@ -284,7 +284,7 @@ class Account:
         return [self.gain_of([lever]) for lever in self.tried]
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[StepPart]:
         """The step time in parts that add up to it: causes are taken away one after the other.
 
         What one takes away when those before it are gone is its part; what is left is the rest.
@@ -294,9 +294,9 @@ class Account:
         for index, lever in enumerate(self.levers, 1):
             after = self.times(self.levers[:index])
             gaps = tuple(a - b for a, b in zip(before, after, strict=True))
-            found.append(Part(lever.key, lever.cause, difference(before, after), gaps))
+            found.append(StepPart(lever.key, lever.cause, difference(before, after), gaps))
             before = after
-        return [*found, Part("rest", "all else", interval(before), before)]
+        return [*found, StepPart("rest", "all else", interval(before), before)]
 
     def _first(self, replication: int) -> Trace:
         return self._run(self.scenario, looked_at(self.scenario).stop, replication)

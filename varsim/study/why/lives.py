@@ -11,7 +11,7 @@ from varsim.cluster.description.refusals import check_life
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.study.gradients import Gradients, times_only
+from varsim.study.gradients import GradientTable, times_only
 from varsim.study.lives import Smaller, check_pace, of_life, rules_of, with_life
 from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.verdict import Estimate, difference, interval
@@ -49,7 +49,7 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if known := rules_of(scenario, scenario.strategies[0]):
         checkpoint = known.checkpoint  # nothing where nothing is ever read back
     rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
-    gradients, smaller = [Gradients.of(trace) for trace in traces], Smaller(run_alone)
+    gradients, smaller = [GradientTable.of(trace) for trace in traces], Smaller(run_alone)
 
     def goodput(changed: _Rules) -> list[float]:
         other = scenario.model_copy(update=changed._asdict())
@@ -177,7 +177,7 @@ def _possible(rules: _Rules, scenario: Scenario) -> bool:
 def _again(scenario: Scenario, replication: int) -> float:
     """Goodput of the same run, among failures that strike inside it."""
     trace = run_one(Run(scenario, 0, replication))
-    return of_life(scenario, trace, Gradients.of(trace))["goodput"]
+    return of_life(scenario, trace, GradientTable.of(trace))["goodput"]
 
 
 def _apart(checkpoint: Checkpoint, factor: float) -> Checkpoint:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.record.trace import Phase, Span, Trace
-from varsim.study.gradients import Gradients
+from varsim.study.gradients import GradientTable
 
 # What a server does with a gradient between its arrival and the update.
 SERVER: Final = "server"
@@ -27,7 +27,7 @@ _MET: Final = (Phase.BARRIER, Phase.LOCK)  # waiting for another worker
 _WAITS: Final = (*_MET, Phase.TOKEN)
 
 
-class Piece(NamedTuple):
+class PathPiece(NamedTuple):
     """One worker, or the server with what came of it, did one thing from `start` to `end` (ns)."""
 
     worker: int
@@ -37,13 +37,13 @@ class Piece(NamedTuple):
     iteration: int
 
 
-class Path(NamedTuple):
+class CriticalPath(NamedTuple):
     """What filled the time from `start` to `end` (ns), first piece first."""
 
     number: int  # of the step, or of the worker's iteration, from 1
     start: int
     end: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PathPiece, ...]
 
     @property
     def length(self) -> int:
@@ -68,7 +68,7 @@ class _Lane(NamedTuple):
         return min(bisect_left(self.ends, time), len(self.ends) - 1)
 
 
-def step_paths(trace: Trace, *, servers: bool, batches: int = 1) -> list[Path]:
+def step_paths(trace: Trace, *, servers: bool, batches: int = 1) -> list[CriticalPath]:
     """The path of every step; `servers`: gradients go to parameter servers, one by one.
 
     `batches`: micro-batches of a step; what a worker computes of several is one piece.
@@ -87,13 +87,15 @@ def step_paths(trace: Trace, *, servers: bool, batches: int = 1) -> list[Path]:
                     worker = ended[end][-1][1]
             pieces = list(_walk(lanes, ended, worker, min(moment, end), start))[::-1]
             if moment < end:
-                pieces.append(Piece(worker, SERVER, max(moment, start), end, iteration))
-            paths.append(Path(number, start, end, tuple(_joined(pieces, whole=batches > 1))))
+                pieces.append(PathPiece(worker, SERVER, max(moment, start), end, iteration))
+            paths.append(
+                CriticalPath(number, start, end, tuple(_joined(pieces, whole=batches > 1)))
+            )
         start = end
     return paths
 
 
-def iterations(trace: Trace) -> list[Path]:
+def iterations(trace: Trace) -> list[CriticalPath]:
     """The whole iterations of all workers, from the read of the parameters to the next read."""
     _, _, start, end, number = range(len(Span._fields))
     found = []
@@ -105,21 +107,21 @@ def iterations(trace: Trace) -> list[Path]:
     for rows in np.split(spans, change):
         worker, iteration = int(rows[0, 0]), int(rows[0, number])
         if 0 <= iteration < last[worker]:
-            pieces = [Piece(who, NAMES[phase], *rest) for who, phase, *rest in rows.tolist()]
+            pieces = [PathPiece(who, NAMES[phase], *rest) for who, phase, *rest in rows.tolist()]
             found.append(
-                Path(iteration + 1, int(rows[0, start]), int(rows[-1, end]), tuple(pieces))
+                CriticalPath(iteration + 1, int(rows[0, start]), int(rows[-1, end]), tuple(pieces))
             )
     return found
 
 
-def typical(paths: Sequence[Path]) -> Path:
+def typical(paths: Sequence[CriticalPath]) -> CriticalPath:
     """The one of median length; of several such the earliest."""
     ordered = sorted(paths, key=lambda path: (path.length, path.start))
     middle = ordered[(len(ordered) - 1) // 2].length
     return next(path for path in ordered if path.length == middle)
 
 
-def shares(paths: Sequence[Path]) -> dict[str, float]:
+def shares(paths: Sequence[CriticalPath]) -> dict[str, float]:
     """What part of all their time goes into each activity; the parts add up to 1."""
     total = sum(path.length for path in paths)
     times: dict[str, int] = {}
@@ -129,7 +131,7 @@ def shares(paths: Sequence[Path]) -> dict[str, float]:
     return {name: time / total for name, time in sorted(times.items(), key=lambda one: -one[1])}
 
 
-def enders(paths: Sequence[Path]) -> dict[int, float]:
+def enders(paths: Sequence[CriticalPath]) -> dict[int, float]:
     """In what part of the steps each worker is the one waited for, most often first."""
     counts: dict[int, int] = {}
     for path in paths:
@@ -159,7 +161,7 @@ def _ended(trace: Trace) -> dict[int, list[tuple[int, int]]]:
 
 def _lasts(trace: Trace) -> list[tuple[int, int, int]]:
     """For every step the gradient that came last: its worker, its iteration, its arrival (ns)."""
-    rows = Gradients(trace.gradient_rows, trace.variables)  # undone ones, too
+    rows = GradientTable(trace.gradient_rows, trace.variables)  # undone ones, too
     keys = np.stack([rows.applied, rows.arrived, rows.computed, -rows.worker])
     chosen: list[tuple[int, int, int]] = []
     order = np.lexsort(keys[::-1])  # by applied, then arrived, and so on
@@ -181,7 +183,7 @@ def _walk(
     worker: int,
     time: int,
     start: int,
-) -> Iterator[Piece]:
+) -> Iterator[PathPiece]:
     """The pieces from `time` back to `start` (ns), last one first."""
     while time > start:
         lane = lanes[worker]
@@ -191,11 +193,11 @@ def _walk(
             worker = ended[time][0][1]
             continue
         begin = max(begin, start)
-        yield Piece(worker, NAMES[phase], begin, time, iteration)
+        yield PathPiece(worker, NAMES[phase], begin, time, iteration)
         time = begin
 
 
-def _joined(pieces: Sequence[Piece], *, whole: bool) -> Iterator[Piece]:
+def _joined(pieces: Sequence[PathPiece], *, whole: bool) -> Iterator[PathPiece]:
     """Neighbours of one kind as one; `whole`: whatever their iterations."""
     current = pieces[0]
     for piece in pieces[1:]:

@@ -9,7 +9,7 @@ from varsim.cluster.description.servers import Overheads
 from varsim.cluster.record.trace import Phase, Trace
 from varsim.cluster.servers.placement import traffic_per_port
 from varsim.scenario.training import Scenario
-from varsim.study.gradients import NANOSECONDS, Gradients
+from varsim.study.gradients import NANOSECONDS, GradientTable
 from varsim.study.metrics import utilization, worker_time
 
 Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
@@ -20,7 +20,7 @@ _OWN: Final[dict[str, Kind]] = {"ps": "port", "worker": "link"}
 ALIKE: Final = 0.02  # shares nearer to each other than this share a row
 
 
-class Use(NamedTuple):
+class ResourceUse(NamedTuple):
     """How much of the time, or of what it could carry, something was used, 0 to 1.
 
     `owner`: whose it is, or what, and `numbers` which of them; `does`: what of it, as `up`, `down`
@@ -35,7 +35,7 @@ class Use(NamedTuple):
     share: float
 
     @classmethod
-    def of_link(cls, name: str, share: float) -> "Use":
+    def of_link(cls, name: str, share: float) -> "ResourceUse":
         """That of a link, by its name in the network."""
         found = _NAME.fullmatch(name)
         if found is None:
@@ -46,13 +46,13 @@ class Use(NamedTuple):
         own = _OWN.get(owner) if does in (" up", " down") else None
         return cls(owner, numbers, does.strip(), own or "shared", share)
 
-    def alike(self, other: "Use") -> bool:
+    def alike(self, other: "ResourceUse") -> bool:
         """Whether both are of one owner and direction, and about as busy."""
         same = self.numbers and (self.owner, self.does) == (other.owner, other.does)
         return bool(same and other.numbers) and abs(self.share - other.share) < ALIKE
 
 
-def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
+def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[ResourceUse]:
     """Everything that was used, as the mean over replications, busiest first; like ones together.
 
     `scenario` has one strategy, and these are its runs.
@@ -60,7 +60,7 @@ def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
     found = [*_links(traces), *_handling(scenario, traces), *_computing(traces)]
     found = [use for use in found if use.share > 0]
     found.sort(key=lambda use: -use.share)
-    rows: list[list[Use]] = []
+    rows: list[list[ResourceUse]] = []
     for use in found:
         row = next((row for row in rows if row[0].alike(use)), None)
         if row is None:
@@ -70,25 +70,25 @@ def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
     return [_joined(row) for row in rows]
 
 
-def _links(traces: Sequence[Trace]) -> Iterator[Use]:
+def _links(traces: Sequence[Trace]) -> Iterator[ResourceUse]:
     for rows in zip(*(trace.links for trace in traces), strict=True):
         used = [
             utilization(row.moved, row.bandwidth, trace.end)
             for row, trace in zip(rows, traces, strict=True)
         ]
-        yield Use.of_link(rows[0].name, math.fsum(used) / len(used))
+        yield ResourceUse.of_link(rows[0].name, math.fsum(used) / len(used))
 
 
-def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[Use]:
+def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[ResourceUse]:
     """What the busiest server does for one gradient, as often as there was one."""
     if not scenario.strategies[0].uses_servers:
         return
     handling, applying = _service_times(scenario)
-    come = sum(int((Gradients.of(trace).arrived >= 0).sum()) for trace in traces)
+    come = sum(int((GradientTable.of(trace).arrived >= 0).sum()) for trace in traces)
     rate = come * NANOSECONDS / sum(trace.end for trace in traces)
     # Of more than there is time for only so much has been done.
-    yield Use("a server", (), "handling requests", "handling", min(1.0, rate * handling))
-    yield Use("a server", (), "applying gradients", "handling", min(1.0, rate * applying))
+    yield ResourceUse("a server", (), "handling requests", "handling", min(1.0, rate * handling))
+    yield ResourceUse("a server", (), "applying gradients", "handling", min(1.0, rate * applying))
 
 
 def _service_times(scenario: Scenario) -> tuple[float, float]:
@@ -110,13 +110,15 @@ def _service_times(scenario: Scenario) -> tuple[float, float]:
     return handling, max(one / update.threads for one in applying)
 
 
-def _computing(traces: Sequence[Trace]) -> Iterator[Use]:
+def _computing(traces: Sequence[Trace]) -> Iterator[ResourceUse]:
     splits = [worker_time(trace)[:, Phase.COMPUTE] / max(trace.end, 1) for trace in traces]
     for worker, shares in enumerate(zip(*splits, strict=True)):
-        yield Use("worker", (worker,), "computing", "compute", float(sum(shares)) / len(shares))
+        yield ResourceUse(
+            "worker", (worker,), "computing", "compute", float(sum(shares)) / len(shares)
+        )
 
 
-def _joined(row: list[Use]) -> Use:
+def _joined(row: list[ResourceUse]) -> ResourceUse:
     """One row for those that are alike, with their mean."""
     numbers = tuple(sorted(number for use in row for number in use.numbers))
     return row[0]._replace(numbers=numbers, share=math.fsum(use.share for use in row) / len(row))
