@@ -109,7 +109,7 @@ def test_all_five_run_and_are_named_in_the_result(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     made = json.loads((out / "summary.json").read_text())["provenance"]["needs"]
     assert made == (
-        "law 'steady': class Steady, defined in extras (extras.py); "
+        "distribution 'steady': class Steady, defined in extras (extras.py); "
         "network 'hub': class Hub, defined in extras (extras.py); "
         "problem 'bowl': class Bowl, defined in extras (extras.py); "
         "strategy 'mine': class Mine, defined in extras (extras.py); "

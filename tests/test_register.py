@@ -272,7 +272,7 @@ def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:
     done = python(tmp_path, str(script), str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert (
-        "needs law 'steady': class Steady, defined in __main__ (script.py); "
+        "needs distribution 'steady': class Steady, defined in __main__ (script.py); "
         "strategy 'mine': class Mine, defined in __main__ (script.py); "
         "collective 'circle': function circle, defined in __main__ (script.py)" in done.stdout
     )
