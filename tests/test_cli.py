@@ -258,7 +258,7 @@ class TestEndings:
 
     @pytest.mark.parametrize("wrapped", [False, True])
     def test_a_signal_is_one_line(self, failing: Run, wrapped: bool) -> None:
-        error: BaseException = cli.Stopped(15)
+        error: BaseException = cli.StoppedByUser(15)
         if wrapped:  # as Python does where a class is being made
             outer = RuntimeError("Error calling __set_name__")
             outer.__cause__, error = error, outer

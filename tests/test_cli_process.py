@@ -312,7 +312,7 @@ def test_an_error_that_hides_a_signal_is_no_accident(
     stopper = cli.Stopper()
 
     def hide(*_: object, **__: object) -> None:
-        with suppress(cli.Stopped):
+        with suppress(cli.StoppedByUser):
             stopper._stop(signal.SIGTERM, None)
         raise RuntimeError("Invalid affine transformation matrix")
 
@@ -338,8 +338,8 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 if where == "":
-    from varsim.cli.console import Group
-    Group.make_context = Interrupting.parse
+    from varsim.cli.console import CommandGroup
+    CommandGroup.make_context = Interrupting.parse
 main()
 """
 
