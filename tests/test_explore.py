@@ -93,6 +93,17 @@ def test_what_cannot_be_a_page_is_refused(made: Any, options: list[str], said: s
     assert Path("slow.yaml").read_text() == SCENARIO.lstrip()
 
 
+def test_a_page_is_made_anew_but_no_report_is_replaced(made: Any) -> None:
+    lines = SCENARIO.splitlines(keepends=True)
+    one = "".join(line for line in lines if not line.startswith("sweep"))
+    Path("one.yaml").write_text(one.lstrip())
+    assert CliRunner().invoke(cli.app, ["run", "one.yaml", "--out", "run"]).exit_code == 0
+    before = Path("run/report.html").read_bytes()
+    assert made("--out", "run/report.html").exit_code == 2
+    assert Path("run/report.html").read_bytes() == before
+    assert [made("--out", "page.html").exit_code for _ in range(2)] == [0, 0]
+
+
 @pytest.mark.slow
 @pytest.mark.product
 def test_sliders_choose_by_keys_and_a_link_opens_the_same_point(made: Any) -> None:

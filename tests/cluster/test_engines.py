@@ -181,7 +181,8 @@ def differential(examples: int, interpreted: bool, derandomize: bool) -> None:
         both += compare(run, every, interpreted)
 
     same()
-    assert both > 0.5 * examples
+    # 0.66 of those that are the same each time; others vary by some hundredths.
+    assert both > (0.6 if derandomize else 0.55) * examples
 
 
 def test_the_trace_is_the_same() -> None:

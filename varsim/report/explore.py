@@ -23,7 +23,7 @@ _SENDS: Final = 4
 
 
 # At the head of the file: by this it may be replaced.
-MARK: Final = 'content="varsim '
+MARK: Final = 'content="varsim explore '
 
 
 class Explored(NamedTuple):
@@ -74,7 +74,7 @@ def page(sweep: Sweep, explored: Sequence[Explored], question: str, *, bet: bool
     heading = element("h1", " · ".join(filter(None, (sweep.name, question))))
     made = f"Made by varsim {first.provenance['varsim']}. This page is one file, without a network."
     body = [element("header", heading), element("main", *main), element("footer", made)]
-    return document(first, "sheet", body, ["shared", "player", "explore"])
+    return document(first, "sheet", body, ["shared", "player", "explore"], by="varsim explore")
 
 
 def _axes(sweep: Sweep) -> list[dict[str, Any]]:

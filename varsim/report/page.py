@@ -66,8 +66,13 @@ def player(report: Report) -> str:
     return document(report, "alone", body, ["shared", "player"])
 
 
-def document(report: Report, kind: str, body: Sequence[str], names: Sequence[str]) -> str:
-    """A page with its scripts, whose policy admits these and its style, each by its hash."""
+def document(
+    report: Report, kind: str, body: Sequence[str], names: Sequence[str], by: str = "varsim"
+) -> str:
+    """A page with its scripts, whose policy admits these and its style, each by its hash.
+
+    `by`: what made it, as its head says.
+    """
     every, style = scripts(), Html(_style(report))
     own = [every[name] for name in names]
     policy = (
@@ -80,7 +85,7 @@ def document(report: Report, kind: str, body: Sequence[str], names: Sequence[str
         element("meta", http_equiv="Content-Security-Policy", content=Html(policy)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content=f"varsim {report.provenance['varsim']}"),
+        element("meta", name="generator", content=f"{by} {report.provenance['varsim']}"),
         element("title", f"{report.name} · varsim"),
         element("style", style),
     ]
