@@ -83,7 +83,7 @@ def setting(scenario: Scenario, replication: int) -> Setting:
     return Setting(
         workers=cluster.workers,
         seconds=seconds,
-        slow=tuple(Slow(s.rank, s.factor, s.after, s.until) for s in cluster.slow_workers),
+        slow=tuple(Slow(s.rank, s.factor, s.after, s.until) for s in cluster.stragglers),
         tensors=workload.tensor_sizes(),
         shares=workload.sent_shares(),
         servers=cluster.parameter_servers,

@@ -97,6 +97,36 @@ def _compute_times(trace: Trace) -> dict[tuple[int, int], int]:
 
 
 @examples(60)
+@given(scenarios(), st.data())
+def test_slow_ranks_are_each_of_them(one: Scenario, data: st.DataObject) -> None:
+    """From one to another, of a node, or in a list: the run is that of an entry for each."""
+    cluster = one.model_dump(exclude_unset=True)["cluster"]
+    workers, size = one.cluster.workers, getattr(one.cluster.network, "workers_per_node", None)
+    if size is None:
+        first, last = sorted(data.draw(st.integers(0, workers - 1)) for _ in range(2))
+        who: dict[str, Any] = {"ranks": f"{first}-{last}"}
+    else:
+        node = data.draw(st.integers(0, (workers - 1) // size))
+        first, last = node * size, min((node + 1) * size, workers) - 1
+        who = {"node": node}
+    named = [who, {"ranks": tuple(range(first, last + 1))}]
+    ways = [[each] for each in named] + [[{"rank": rank} for rank in range(first, last + 1)]]
+    given = cluster.get("slow_workers", ())
+    made = [
+        changed(
+            one,
+            cluster={
+                **cluster,
+                "slow_workers": (*given, *({**way, "factor": 1.5} for way in each)),
+            },
+        )
+        for each in ways
+    ]
+    for other in made[1:]:
+        assert_same(trace_of(made[0]), trace_of(other))
+
+
+@examples(60)
 @given(scenarios())
 def test_an_event_after_the_end_changes_nothing(one: Scenario) -> None:
     before = trace_of(one)

@@ -22,7 +22,7 @@ import numpy as np
 from validation.points.estimate import Estimate, mean
 from validation.points.scenario import NANOSECONDS, Floats, column, ran, step_seconds
 from varsim.cluster.record.trace import Trace
-from varsim.cluster.workers.worker import windows
+from varsim.cluster.workers.worker import slowness
 from varsim.core.distribution import (
     Constant,
     Exponential,
@@ -47,7 +47,8 @@ _ROUNDED: Final = 1.0  # ns
 def factors(described: Scenario) -> list[float]:
     """By how much longer each worker computes than the law says."""
     cluster = described.cluster
-    return [windows(cluster.slow_workers, rank)[0][1] for rank in range(cluster.workers)]
+    slow = slowness(cluster.stragglers)
+    return [slow[rank][0][1] if rank in slow else 1.0 for rank in range(cluster.workers)]
 
 
 def draws(described: Scenario, trace: Trace) -> Floats:

@@ -15,14 +15,14 @@ from pydantic import Field, PositiveInt
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.description.cluster import SlowWorker, check_ranks
+from varsim.cluster.description.stragglers import SlowWorker, Straggler, check_ranks, stragglers
 from varsim.cluster.network.link import Link
 from varsim.cluster.network.network import Network, network
 from varsim.cluster.network.topologies import Star
 from varsim.cluster.primitives import Countdown
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, LinkRow, Phase, Trace
-from varsim.cluster.workers.worker import end_of, windows
+from varsim.cluster.workers.worker import end_of, slowness
 from varsim.core.blas import one_blas_thread
 from varsim.core.distributions import AnyDistribution, check_no_batch
 from varsim.core.operation import (
@@ -255,13 +255,18 @@ class ReplicaCluster(Model):
     def refusals(self) -> Iterator[RefusalError | str]:
         if self.compute is not None:
             check_no_batch(self.compute, "compute")
-        check_ranks(self.workers, self.slow_workers, self.network.slow_links)
+        check_ranks(self.workers, self.slow_workers, self.network)
         if not self.network.plain or self.network.protocols is not None:
             yield refused(
                 "network",
                 ": programs of variables go over a star without message_overhead, flows or "
                 "protocols",
             )
+
+    @property
+    def stragglers(self) -> tuple[Straggler, ...]:
+        """The slow workers one by one, an entry for each slowdown of each."""
+        return stragglers(self.slow_workers, self.workers, self.network)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,11 +322,11 @@ def run_program(
     if mode == "none":
         for task in range(cluster.parameter_servers):
             hosts[DeviceId("ps", task)] = star.host(f"ps {task}", cluster.network.server_rate)
-    paces = [windows(cluster.slow_workers, rank) for rank in range(cluster.workers)]
+    slow = slowness(cluster.stragglers)
     times = [_compute_times(cluster, rank, seed, replication) for rank in range(cluster.workers)]
 
     def compute_end(device: DeviceId) -> int:
-        return end_of(paces[device.task], clock.time, next(times[device.task]))
+        return end_of(slow.get(device.task, [(0, 1.0)]), clock.time, next(times[device.task]))
 
     ledger = _Ledger(run, most_sent)
     execution = Execution(clock, star, hosts, compute_end, ledger.note)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain, pairwise
-from typing import Annotated, Any, ClassVar, Self, Union
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, Union
 
 from pydantic import (
     BaseModel,
@@ -56,6 +56,12 @@ class Model(BaseModel):
         for why in chain(self.refusals(), refusals(self.conflicts, {"": self})):
             raise why if isinstance(why, RefusalError) else ValueError(why)
         return self
+
+
+class InWords(NamedTuple):
+    """What to write for a value, in words: stands in the annotation of a field."""
+
+    text: str
 
 
 class Grown(Model):

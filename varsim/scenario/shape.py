@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from varsim.core.distribution import Distribution
+from varsim.core.schema import InWords
 from varsim.core.table import Functions, Models, Registry, as_kind
 from varsim.core.units import DIMENSIONS, Dimension, parse, to_text
 from varsim.scenario.document import Node, ScalarNode, resolve
@@ -183,6 +184,8 @@ def _collect(
 
 def _described(shape: Shape) -> str:
     kind = shape.type
+    if written := [one.text for one in shape.constraints if isinstance(one, InWords)]:
+        return written[0]
     if get_origin(kind) is Literal:
         options = [str(option) for option in get_args(kind)]
         return f"one of {listed(options)}" if len(options) > 1 else options[0]

@@ -44,6 +44,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     "begins with a letter",
     r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
     r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
+    r"^[0-9]{1,7}-[0-9]{1,7}$": "must be a range such as 8-15 or a list such as [1, 3]",
 }
 
 _OWN: Final = "; one of your own has to be registered first (varsim.register, or --import FILE)"

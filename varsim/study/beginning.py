@@ -520,7 +520,7 @@ def _fastest(scenario: Scenario, strategy: Strategy) -> float:
     times = [
         max(cluster.compute_distribution(scenario.workload).expectation(), 1e-9)
     ] * strategy.workers(cluster)
-    for slow in cluster.slow_workers:
+    for slow in cluster.stragglers:
         if slow.after == 0 and slow.until is None and slow.rank < len(times):
             times[slow.rank] *= slow.factor
     return sum(1 / time for time in times)

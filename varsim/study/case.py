@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from varsim.cluster.description.stragglers import SlowWorker
 from varsim.cluster.record.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
@@ -128,7 +129,8 @@ def _alone(scenario: AnyScenario, strategy: Strategy) -> AnyScenario:
     cluster = scenario.cluster
     taking_part = strategy.workers(cluster)
     if taking_part < cluster.workers and cluster.network.kind == "star":
-        slow = tuple(one for one in cluster.slow_workers if one.rank < taking_part)
+        part_of = (one for one in cluster.stragglers if one.rank < taking_part)
+        slow = tuple(SlowWorker(**one._asdict()) for one in part_of)
         links = tuple(one for one in cluster.network.slow_links if one.rank < taking_part)
         network = cluster.network.model_copy(update={"slow_links": links})
         part = {"workers": taking_part, "slow_workers": slow, "network": network}

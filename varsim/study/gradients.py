@@ -224,7 +224,7 @@ def _steady(cluster: Cluster, workers: int) -> bool:
     """Whether none of so many workers is slow for a part of the time."""
     return all(
         slow.rank >= workers or (not slow.after and slow.until is None)
-        for slow in cluster.slow_workers
+        for slow in cluster.stragglers
     )
 
 

@@ -8,8 +8,13 @@ from pydantic import Field, PositiveInt, ValidationError
 
 from varsim.cluster.description.device import Device
 from varsim.cluster.description.servers import AnyPartitioner, Overheads, ServerUpdate
+from varsim.cluster.description.stragglers import (
+    SlowWorker,
+    Straggler,
+    check_ranks,
+    stragglers,
+)
 from varsim.cluster.network.topologies import AnyTopology, Nodes
-from varsim.cluster.network.topology import SlowLink
 from varsim.core import presets
 from varsim.core.distribution import Constant, Lognormal
 from varsim.core.distributions import AnyDistribution, Correlated, Distribution
@@ -21,26 +26,6 @@ from varsim.learning.workload import Workload
 _MOST_HOSTS: Final = 1_000_000
 # A backward pass has two products where the forward pass has one.
 _BACKWARD_SHARE: Final = 2 / 3
-
-
-class SlowWorker(Model):
-    """A straggler: its compute takes `factor` times as long, always or between two times.
-
-    Where several entries for one rank overlap in time, their factors multiply.
-    """
-
-    rank: int = Field(ge=0)
-    """Which worker."""
-    factor: float = Field(gt=0)
-    """How many times as long it computes."""
-    after: Seconds = Field(0.0, ge=0)
-    """From when on."""
-    until: Seconds | None = None
-    """Until when; by default to the end."""
-
-    def refusals(self) -> Iterator[RefusalError | str]:
-        if self.until is not None and self.until <= self.after:
-            yield refused("until", "must be later than after")
 
 
 class Cluster(Model):
@@ -110,7 +95,7 @@ class Cluster(Model):
                 yield refused(key, f": at most {_MOST_HOSTS:,} can be simulated")
         if (self.device is None) == (self.compute is None):
             yield "give either compute (a distribution of compute times) or device"
-        check_ranks(self.workers, self.slow_workers, self.network.slow_links)
+        check_ranks(self.workers, self.slow_workers, self.network)
         self.network.check_workers(self.workers)
         self._check_servers_on()
         if isinstance(self.compute, Correlated) and isinstance(self.network, Nodes):
@@ -124,6 +109,11 @@ class Cluster(Model):
             yield refused(
                 "backward_share", "has no effect: compute says how long the backward pass takes"
             )
+
+    @property
+    def stragglers(self) -> tuple[Straggler, ...]:
+        """The slow workers one by one, an entry for each slowdown of each."""
+        return stragglers(self.slow_workers, self.workers, self.network)
 
     @property
     def share_of_backward(self) -> float:
@@ -185,20 +175,6 @@ class Cluster(Model):
     def doubt(self, workload: Workload) -> str:
         """Why the step time is no more than a guess; empty where it is none."""
         return "" if self.device is None else self.device.step_time(workload).doubt
-
-
-def check_ranks(
-    workers: int, slow_workers: Sequence[SlowWorker], slow_links: Sequence[SlowLink]
-) -> None:
-    """Raise RefusalError for a rank that no worker of a cluster has."""
-    named = [
-        *((one.rank, ("slow_workers", index)) for index, one in enumerate(slow_workers)),
-        *((one.rank, ("network", "slow_links", index)) for index, one in enumerate(slow_links)),
-    ]
-    for rank, path in named:
-        if rank >= workers:
-            message = f"rank {rank} does not exist: ranks go from 0 to {workers - 1}"
-            raise RefusalError(f"{message} (workers: {workers})", *path, "rank")
 
 
 class ClusterChange(Model):

@@ -62,7 +62,7 @@ def check_beside(
                 f": no failure comes before stop.time: the first is at {format_seconds(first)}",
             )
         return
-    if any(slow.after or slow.until for slow in cluster.slow_workers):
+    if any(slow.after or slow.until for slow in cluster.stragglers):
         raise refused(
             "failures",
             "do not go with cluster.slow_workers that are slow for a part of the time: "

@@ -78,7 +78,7 @@ def _against(start: Start, rules: Rules | None) -> str:
         return _unforeseen(start, rules)
     if len(workload.problem.variables()) > 1:
         return "servers add up the gradients of several variables"
-    if any(slow.after or slow.until is not None for slow in cluster.slow_workers):
+    if any(slow.after or slow.until is not None for slow in cluster.stragglers):
         return "workers are slow at times"
     if cluster.overheads is not None or cluster.server_update is not None:
         return "servers take time for requests or updates"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.fast.start import NotCoveredError, Start, check_sums, remembered
-from varsim.cluster.workers.worker import end_of, windows
+from varsim.cluster.workers.worker import end_of, slowness
 from varsim.core.distribution import BLOCK, Distribution, Floats
 from varsim.core.stream import keyed, stream, streams
 
@@ -32,7 +32,7 @@ class ComputeTimes:
         law = start.cluster.compute_distribution(start.workload)
         self._draws = law, start.seed, start.replication
         self._factors, self._slowest = np.ones(start.workers), 1.0
-        for rank, found in slowness(start).items():
+        for rank, found in _slowness(start).items():
             self._slowest = max(self._slowest, *(factor for _, factor in found))
             if len(found) == 1:
                 self._factors[rank] = found[0][1]
@@ -100,9 +100,10 @@ class Workers:
 
     def __init__(self, start: Start) -> None:
         self.number, self.down = start.workers, start.cluster.set_up
-        self._windows = {rank: found for rank, found in slowness(start).items() if len(found) > 1}
+        slow = _slowness(start)
+        self._windows = {rank: found for rank, found in slow.items() if len(found) > 1}
         seconds = np.full(self.number, start.cluster.optimizer_time or 0.0)
-        for rank, found in slowness(start).items():
+        for rank, found in slow.items():
             seconds[rank] *= found[0][1] if len(found) == 1 else 1.0
         self.updates: Times = np.rint(seconds * 1e9).astype(np.int64)
         self.update = bool(self.updates.any())
@@ -129,11 +130,9 @@ class Workers:
         return ends
 
 
-def slowness(start: Start) -> dict[int, list[tuple[int, float]]]:
-    """The windows of all workers that are slow, by rank."""
-    slow = start.cluster.slow_workers
-    ranks = dict.fromkeys(entry.rank for entry in slow if entry.rank < start.workers)
-    return {rank: windows(slow, rank) for rank in ranks}
+def _slowness(start: Start) -> dict[int, list[tuple[int, float]]]:
+    """The same of those that take part."""
+    return slowness(one for one in start.cluster.stragglers if one.rank < start.workers)
 
 
 @lru_cache(maxsize=32)

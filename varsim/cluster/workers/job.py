@@ -14,7 +14,7 @@ from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.trace import LinkRow, RunRecorder, Standstill, Trace
 from varsim.cluster.workers.processes import Processes, Remedy, report, restart_any
-from varsim.cluster.workers.worker import Worker, windows
+from varsim.cluster.workers.worker import Worker, slowness
 from varsim.core.distribution import Floats, Stream
 from varsim.core.stream import keyed
 from varsim.learning.gradient import Gradients, Parameters
@@ -92,6 +92,7 @@ class Job:
         self._last_step, self._last_example = stop.most  # of all made, what is undone included
         self._law = cluster.compute_distribution(workload)
         number = cluster.workers if workers is None else workers
+        self._slow = slowness(cluster.stragglers)
         self.workers = [self._worker(rank) for rank in range(number)]
         self.processes = Processes(self.clock, number)
         self._start: Callable[[], None] = lambda: None
@@ -351,7 +352,7 @@ class Job:
 
     def _worker(self, rank: int) -> Worker:
         cluster = self.cluster
-        slowdown = windows(cluster.slow_workers, rank)
+        slowdown = self._slow.get(rank, [(0, 1.0)])
         always = slowdown[0][1] if len(slowdown) == 1 else 1.0
         worker = Worker(
             self.clock,

@@ -1,21 +1,28 @@
 """A worker: a device that computes gradients, and the record of what its time goes into."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
-from varsim.cluster.description.cluster import Cluster, SlowWorker
+from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.description.stragglers import Straggler
 from varsim.cluster.network.topology import Place
 from varsim.cluster.record.trace import GOES_ON, PHASE_BITS, Phase, code_of
 from varsim.learning.gradient import Gradient, Parameters
 from varsim.learning.task import Batches
 
 
-def windows(slow_workers: Sequence[SlowWorker], rank: int) -> list[tuple[int, float]]:
-    """The factors of a worker's compute time: (from ns, factor), in order, the first from 0."""
-    slow = [entry for entry in slow_workers if entry.rank == rank]
+def slowness(stragglers: Iterable[Straggler]) -> dict[int, list[tuple[int, float]]]:
+    """The factors of compute times by rank: (from ns, factor), in order, the first from 0."""
+    by_rank = dict[int, list[Straggler]]()
+    for one in stragglers:
+        by_rank.setdefault(one.rank, []).append(one)
+    return {rank: _windows(slow) for rank, slow in by_rank.items()}
+
+
+def _windows(slow: Sequence[Straggler]) -> list[tuple[int, float]]:
     bounds = {0}
     for entry in slow:
         bounds.add(round(entry.after * 1e9))

@@ -308,7 +308,7 @@ def met(result: "Result[Any]", strategy: str) -> int:
 def shown_workers(result: "Result[Any]", strategy: str) -> list[int]:
     """At most MOST_WORKERS ranks: the slow ones first, as they are what one looks for."""
     cluster, trace = result.scenario.cluster, result.trace(strategy)
-    slow = [s.rank for s in cluster.slow_workers] + [s.rank for s in cluster.network.slow_links]
+    slow = [s.rank for s in cluster.stragglers] + [s.rank for s in cluster.network.slow_links]
     ranks = dict.fromkeys([rank for rank in slow if rank < trace.workers][: MOST_WORKERS // 2])
     ranks.update(dict.fromkeys(range(min(trace.workers, MOST_WORKERS))))
     return sorted(list(ranks)[:MOST_WORKERS])

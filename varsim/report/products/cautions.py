@@ -494,7 +494,7 @@ class Remarks:
             return
         if scenario.failures is not None and not failures.followed(self.scenario):
             return
-        if any(one.after or one.until for one in scenario.cluster.slow_workers):
+        if any(one.after or one.until for one in scenario.cluster.stragglers):
             return
         for one in scenario.strategies:
             if one.round.of != "iteration" or one.label not in self.result.compared:
@@ -520,7 +520,7 @@ class Remarks:
     def _slow_later(self) -> Iterator[Note]:
         """Which workers would have become slow after the end of every run."""
         over = max(run.end for run in self.result.traces) / NANOSECONDS
-        late = [one for one in self.scenario.cluster.slow_workers if one.after >= over]
+        late = [one for one in self.scenario.cluster.stragglers if one.after >= over]
         if late:
             first = Number(min(one.after for one in late), unit="s")
             numbers = sorted({one.rank for one in late})

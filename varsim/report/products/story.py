@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from varsim.cluster.description.stragglers import Straggler
 from varsim.core.units import format_rate, format_seconds
 from varsim.distribute.program import (
     Action,
@@ -36,7 +37,7 @@ from varsim.report.products.story_rows import (
     who,
 )
 from varsim.report.told import Column, Data, Note, Number, Report, Table, Value
-from varsim.report.wording import listed
+from varsim.report.wording import listed, ranks
 from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.writing import MADE_BY, provenance
 from varsim.study.steps import StepRow, Story, Telling
@@ -279,10 +280,14 @@ def _machines(scenario: VariablesScenario) -> str:
     if network.server_bandwidth is not None:
         parts.append(f"links of servers {format_rate(network.server_rate)}")
     parts += [f"link of worker {one.rank}: 1/{one.factor:g} of that" for one in network.slow_links]
-    for slow in scenario.cluster.slow_workers:
-        until = "" if slow.until is None else f" until {format_seconds(slow.until)}"
-        when = f" from {format_seconds(slow.after)} on{until}" if slow.after or until else ""
-        parts.append(f"worker {slow.rank} computes {slow.factor:g} times as long{when}")
+    alike: dict[Straggler, list[int]] = {}
+    for one in scenario.cluster.stragglers:
+        alike.setdefault(one._replace(rank=0), []).append(one.rank)
+    for (_, factor, after, end), slow in alike.items():
+        until = "" if end is None else f" until {format_seconds(end)}"
+        when = f" from {format_seconds(after)} on{until}" if after or until else ""
+        who = f"worker {slow[0]} computes" if len(slow) == 1 else f"workers {ranks(slow)} compute"
+        parts.append(f"{who} {factor:g} times as long{when}")
     return "; ".join(parts)
 
 

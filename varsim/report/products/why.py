@@ -19,7 +19,7 @@ from varsim.report.told import (
     Value,
     plain_estimate,
 )
-from varsim.report.wording import names, resource, shown
+from varsim.report.wording import names, ranks, resource, shown
 from varsim.scenario.writing import MADE_BY, provenance
 from varsim.study.gradients import NANOSECONDS
 from varsim.study.stragglers import stragglers
@@ -248,8 +248,8 @@ def _cause(account: "Account", part: "StepPart") -> str:
     if part.key == "compute":
         return "computing"
     if part.key == "stragglers":
-        slow = sorted({one.rank for one in account.scenario.cluster.slow_workers})
-        return f"stragglers (worker{'s' * (len(slow) > 1)} {', '.join(map(str, slow))})"
+        slow = sorted({one.rank for one in account.scenario.cluster.stragglers})
+        return f"stragglers (worker{'s' * (len(slow) > 1)} {ranks(slow)})"
     return part.cause
 
 

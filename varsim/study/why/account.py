@@ -69,7 +69,7 @@ def looked_at(scenario: Scenario) -> Scenario:
     """The scenario of one strategy, with as much of a run as is looked at."""
     (strategy,) = scenario.strategies
     workers = strategy.workers(scenario.cluster)
-    slow = scenario.cluster.slow_workers
+    slow = scenario.cluster.stragglers
     timed = bool(scenario.events) or any(one.after or one.until for one in slow)
     most = MOST_GRADIENTS_OF_EVENTS if timed else MOST_GRADIENTS
     gradients = max(most, LEAST_ROUNDS * workers)

@@ -73,7 +73,7 @@ def _no_deaths(scenario: Scenario) -> Scenario | None:
 
 
 def _no_stragglers(scenario: Scenario) -> Scenario | None:
-    if not any(slow.rank < _workers(scenario) for slow in scenario.cluster.slow_workers):
+    if not any(slow.rank < _workers(scenario) for slow in scenario.cluster.stragglers):
         return None
     return _on(scenario, slow_workers=())
 
