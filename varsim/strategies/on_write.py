@@ -7,12 +7,7 @@ from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import OF_ALL_REDUCES, AnyCollective, Choice
-from varsim.cluster.copies.mirrored import (
-    Accumulation,
-    MirroredReplicas,
-    PresentAllReduce,
-    PresentReplicas,
-)
+from varsim.cluster.copies.mirrored import Accumulation, MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.device import DropCompute
 from varsim.cluster.record.memory import Memory
@@ -76,8 +71,8 @@ class OnWrite(Strategy):
             yield from weights.recover(worker)  # (0)
         while True:
             gradients = yield from batches.compute(worker, weights)  # (1)
-            yield from exchange.finish(worker, gradients)  # (2)
-            yield from weights.apply_mean(worker)  # (3)
+            present = yield from exchange.finish(worker, gradients)  # (2)
+            yield from weights.apply_mean(worker, present)  # (3)
 
     def start(self, job: Job) -> None:
         if self.by_layers:
@@ -93,14 +88,11 @@ class OnWrite(Strategy):
         """The copies of the model, and how gradients are exchanged."""
         drop = self.drop_compute
         of_all = drop is not None and drop.divide_by == "all"
-        if self.leaves_out_the_dead:
-            present = PresentReplicas(job, self._choice, of_all=of_all)
-            return present, PresentAllReduce(job, present)
-        weights = MirroredReplicas(job, of_all=of_all)
+        weights = MirroredReplicas(job, of_all=of_all, leaves_out=self.leaves_out_the_dead)
         if self.uses_servers:
             return weights, PushPull(job, overlap=self.overlaps)
         cut = ready_buckets(job.workload, self._bucketing)
-        return weights, AllReduce(job, self._choice, cut, overlap=self.overlaps)
+        return weights, AllReduce(job, weights.group, self._choice, cut, overlap=self.overlaps)
 
     collective: AnyCollective = "ring"
     """Algorithm of the all-reduce: `varsim list collectives`."""

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.collectives.collective import Collective, Vector
-from varsim.cluster.collectives.group import Quorum
+from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.copies.replicas import MemberReplicas, OutsideRead
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
@@ -23,15 +22,15 @@ class AveragedReplicas(MemberReplicas):
     """Every worker's own copy of the model; gradients or copies are averaged by all-reduces.
 
     An all-reduce is a barrier. `leaves_out`: all, who average copies alone, go on without the dead
-    (`Quorum`); an average that fails changes no copy.
+    (`Group`); an average that fails changes no copy.
     """
 
     def __init__(self, job: Job, *, choice: Choice, leaves_out: bool = False) -> None:
         super().__init__(job)
         size, number = job.workload.size(), len(job.workers)
-        self._all: Collective | None = None
-        if number > 1 and not leaves_out:
-            self._all = Collective(job, *_copies(choice, job, size, range(number))[0])
+        if leaves_out:
+            self.group.leave_out_the_dead(self, size * (1 + self.full_slots()))
+        self.group.meet_for(partial(_copies, choice, job, size))
         # Updates by each replica that are in some copy, and that were in each copy when it was
         # averaged last: copies share that.
         self._updates = np.zeros(number, dtype=np.int64)
@@ -39,20 +38,13 @@ class AveragedReplicas(MemberReplicas):
         self._offered: dict[int, dict[int, Gradient]] = {}  # by step and rank
         self._means: _Results[list[Value]] = _Results()
         self._averages: _Results[_Average] = _Results()
-        self._quorum: Quorum | None = None
-        if leaves_out:
-            whole = size * (1 + self.full_slots())  # a copy and its slots
-            self._quorum = Quorum(
-                job, job.workers, partial(_copies, choice, job, size), whole, self
-            )
 
     def reduce(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Average a gradient with those of all, for the update that comes next."""
         gradient.open = len(self._job.trained)
         step = self.steps[worker.rank]
         self._offered.setdefault(step, {})[worker.rank] = gradient
-        if self._all is not None:
-            yield from self._all.take_part(worker)
+        yield from self.group.meet(worker)
         if step in self._offered:  # the first to have it; the others still wait
             offered = self._offered.pop(step)
             in_order = [offered[rank] for rank in sorted(offered)]
@@ -79,13 +71,9 @@ class AveragedReplicas(MemberReplicas):
         rank, step = worker.rank, self.steps[worker.rank]
         if self._read[rank] == step:
             return
-        present: Sequence[int] = range(len(self._job.workers))
-        if self._quorum is not None:
-            present = yield from self._quorum.take_part(worker)
-            if not present:
-                return
-        elif self._all is not None:
-            yield from self._all.take_part(worker)
+        present = yield from self.group.meet(worker)
+        if not present:
+            return
         if step not in self._averages:  # the first to have it; the others still wait
             self._averages.put(step, self._average(step, present), len(present))
         read, updates = self._averages.take(step)
@@ -93,24 +81,13 @@ class AveragedReplicas(MemberReplicas):
             variable.write(rank, value)
         self._seen[rank], self._averaged[rank] = read.updates, updates
         self._job.ledger.meet(rank, self._job.clock.time)
-        if self._quorum is not None:  # also updates of who has died since
+        if self.group.elastic:  # also updates of who has died since
             np.maximum(self._updates, updates, out=self._updates)
             self._made = int(self._updates.sum())
         if rank == self.members[0]:
             self._job.evaluate(read.parameters, read.divergence)
         self.end_read(worker)
-        if self._quorum is not None:
-            self._quorum.passes(worker)
-
-    def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets what all averaged last, from another one; new slots.
-
-        Or, where the dead are left out, all that another one has after an average.
-        """
-        if self._quorum is None:
-            yield from super().recover(worker)
-        else:
-            yield from self._quorum.come_back(worker)
+        self.group.passes(worker)
 
     def leave(self, ranks: Sequence[int]) -> None:
         """See MemberReplicas; what only a dead worker's copy contained is lost."""

@@ -91,11 +91,7 @@ class ElasticReplicas(DriftingReplicas):
         """A worker that begins again takes the centre for its copy; new slots."""
         read = yield from self._server.fetch(worker)
         yield from worker.free()
-        for variable, value in zip(self.variables, read.parameters, strict=True):
-            variable.write(worker.rank, value)
-            variable.forget(worker.rank)
-        self._died.discard(worker.rank)
-        self._seen[worker.rank] = self._all_in_centre
+        self._begin_with(worker.rank, read.parameters, self._all_in_centre)
         self._own[worker.rank] = self._in_centre[worker.rank]
 
     def _receive(self, variable: int, difference: Difference) -> None:

@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Ended
-from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.collectives.collective import Vector
-from varsim.cluster.collectives.group import Quorum
-from varsim.cluster.copies.replicas import Holdings, ReplicaRecovery, variables_of
+from varsim.cluster.collectives.group import Group
+from varsim.cluster.copies.replicas import Holdings, variables_of
 from varsim.cluster.description.device import DropCompute
 from varsim.cluster.record.memory import full_slots
 from varsim.cluster.workers.exchange import GradientExchange
@@ -93,9 +91,11 @@ class MirroredReplicas:
 
     Each worker offers the gradients of its micro-batches. The mean is over those offered, or,
     `of_all`, over as many as there could be; where there are none, a step changes nothing.
+    With `leaves_out` the workers present go on without the dead (`Group`). If their all-reduce
+    fails, the gradients are dropped: what others have added of them is lost with the sum.
     """
 
-    def __init__(self, job: Job, *, of_all: bool = False) -> None:
+    def __init__(self, job: Job, *, of_all: bool = False, leaves_out: bool = False) -> None:
         self._job, self._of_all = job, of_all
         made = variables_of(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
@@ -105,9 +105,13 @@ class MirroredReplicas:
         self._learning = self._trained if job.task.has_values else []
         self._steps = [0] * len(job.workers)  # updates made to each copy
         self._rounds: dict[int, _Round] = {}  # by the step they make
-        self._recovery = ReplicaRecovery(job)
-        job.explain(self._recovery.remedy)
-        job.processes.without_model.append(self._recovery.impossible)
+        self.group = Group(job)
+        job.processes.without_model.append(self.group.lost)
+        self._holdings = Holdings(self.variables, [self._steps], [])
+        if leaves_out:
+            first = self._trained[0]
+            slots = full_slots(first.state, first.value)
+            self.group.leave_out_the_dead(self, job.workload.size() * (1 + slots))
         self._version: Array | None = None
         self._latest: Parameters = ()  # the copy of which this is the first trained variable
         # The model as read from outside: the version that all copies have reached.
@@ -118,8 +122,8 @@ class MirroredReplicas:
         return WorkerRead(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
 
     def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets its copy back, from another one."""
-        yield from self._recovery.fetch(worker)
+        """A worker that begins again gets its copy from another one."""
+        return self.group.join(worker)
 
     def _copy(self, rank: int) -> Parameters:
         """One replica's values; replicas whose copies are the same version share the tuple.
@@ -146,10 +150,27 @@ class MirroredReplicas:
         this = self._rounds.get(self._steps[worker.rank])
         return None if this is None else this.gradients.get(worker.rank)
 
-    def apply_mean(self, worker: Worker) -> Activity[None]:
-        """Spend what it takes to apply the mean of a step that was reduced, and `apply` it."""
+    def apply_mean(self, worker: Worker, present: Sequence[int] | None = None) -> Activity[None]:
+        """Spend what it takes to apply the mean of a step that was reduced, and `apply` it.
+
+        `present`: whose gradients are in it, by default all; of none there is no mean to apply.
+        """
+        if present is not None and not self._reduced(worker.rank, present):
+            return
         yield from worker.update_copy()
         self.apply(worker)
+
+    def _reduced(self, rank: int, present: Sequence[int]) -> bool:
+        """Note whose gradients are in the mean of a worker's step; whether there is one."""
+        this = self._rounds[self._steps[rank]]
+        if not present:
+            self._drop(this.gradients.pop(rank), lost=False)
+            self._job.ledger.throw_away(rank, self._job.clock.time)
+        elif this.left is None:
+            for absent in this.gradients.keys() - set(present):
+                self._drop(this.gradients.pop(absent), lost=True)
+            this.left = set(present) & set(self.group.members)
+        return bool(present)
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
@@ -169,6 +190,21 @@ class MirroredReplicas:
         this.left.discard(rank)
         if not this.left:
             self._close(step)
+        self.group.passes(worker)
+
+    def leave(self, ranks: Sequence[int]) -> None:
+        """Workers are not present any more: nobody waits for them to apply an update."""
+        for step, this in sorted(self._rounds.items()):
+            if this.left is not None:
+                this.left.difference_update(ranks)
+                if not self.group.members:
+                    this.parameters = None  # whoever had applied it is gone, too
+                if not this.left:
+                    self._close(step)
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """A worker is present, with the copy of another one."""
+        self._holdings.take(rank, self._holdings.of(source))
 
     def _close(self, step: int) -> None:
         """All who are to have applied an update; if nobody is left who did, it is lost."""
@@ -189,79 +225,6 @@ class MirroredReplicas:
         for gradient in gradients:
             gradient.open, gradient.given_up = 0, lost
             self._job.ledger.ended(gradient, self._job.clock.time)
-
-
-class PresentReplicas(MirroredReplicas):
-    """Mirrored copies of the model, updated with the mean gradient of the workers present.
-
-    These are the members of a `Quorum`. If its all-reduce fails, the gradients are dropped: what
-    others have added of them is lost with the sum.
-    """
-
-    def __init__(self, job: Job, choice: Choice, *, of_all: bool) -> None:
-        super().__init__(job, of_all=of_all)
-        size, of_number = job.workload.gradient_size(), job.workload.gradient_bytes
-        first = self._trained[0]
-        whole = job.workload.size() * (1 + full_slots(first.state, first.value))
-
-        def vectors(ranks: Sequence[int]) -> list[Vector]:
-            schedule = choice.schedule_on(job.cluster.network, ranks, size)
-            return [Vector(schedule, size, number_bytes=of_number)]
-
-        self._holdings = Holdings(self.variables, [self._steps], [])
-        self._quorum = Quorum(job, job.workers, vectors, whole, self)
-
-    def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets the model after an update, with the optimizer's slots."""
-        yield from self._quorum.come_back(worker)
-
-    def reduce(self, worker: Worker) -> Activity[None]:
-        """Take part in the all-reduce of a step."""
-        ranks = yield from self._quorum.take_part(worker)
-        this = self._rounds[self._steps[worker.rank]]
-        if not ranks:
-            self._drop(this.gradients.pop(worker.rank), lost=False)
-            self._job.ledger.throw_away(worker.rank, self._job.clock.time)
-        elif this.left is None:
-            for rank in this.gradients.keys() - set(ranks):
-                self._drop(this.gradients.pop(rank), lost=True)
-            this.left = set(ranks) & set(self._quorum.members)
-
-    def apply_mean(self, worker: Worker) -> Activity[None]:
-        """See MirroredReplicas; where the all-reduce has failed there is no mean to apply."""
-        this = self._rounds.get(self._steps[worker.rank])
-        if this is not None and this.left is not None:
-            yield from super().apply_mean(worker)
-
-    def apply(self, worker: Worker) -> None:
-        """Update a worker's copy with the mean; the step counts when all present have."""
-        super().apply(worker)
-        self._quorum.passes(worker)
-
-    def leave(self, ranks: Sequence[int]) -> None:
-        """Workers are not present any more: nobody waits for them to apply an update."""
-        for step, this in sorted(self._rounds.items()):
-            if this.left is not None:
-                this.left.difference_update(ranks)
-                if not self._quorum.members:
-                    this.parameters = None  # whoever had applied it is gone, too
-                if not this.left:
-                    self._close(step)
-
-    def hand_over(self, source: int, rank: int) -> None:
-        """A worker is present, with the copy of another one."""
-        self._holdings.take(rank, self._holdings.of(source))
-
-
-class PresentAllReduce(GradientExchange[Sequence[Gradient]]):
-    """Gradients of those present, which are all-reduced once they are computed."""
-
-    def __init__(self, job: Job, copies: PresentReplicas) -> None:
-        super().__init__(job)
-        self._copies = copies
-
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
-        return self._copies.reduce(worker)
 
 
 class _Round:

@@ -8,7 +8,6 @@ import numpy as np
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
-from varsim.cluster.collectives.group import Quorum
 from varsim.cluster.copies.replicas import MemberReplicas
 from varsim.cluster.record.memory import full_slots
 from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
@@ -29,7 +28,7 @@ class OuterReplicas(MemberReplicas):
     gradient, what is shared less its own copy, in a `precision` (default: as parameters), and goes
     on; when it is back, and the mean of all is there, the outer step has been made. With `overlap`
     every layer of it is sent once the backward pass of the step before is through with that.
-    Workers that die are left out (`Quorum`); a sync that fails takes its fragment of all copies
+    Workers that die are left out (`Group`); a sync that fails takes its fragment of all copies
     back to the shared model.
     """
 
@@ -74,7 +73,7 @@ class OuterReplicas(MemberReplicas):
         # A worker has its copy, what is shared, and the slots of both.
         slots = self.full_slots() + full_slots(self._states[0], self._points[0])
         streams = [Stream(job, worker) for worker in job.workers]
-        self._reduction = BackgroundCollectives(job, streams, self._take_part)
+        self._reduction = BackgroundCollectives(job, streams, self.group.meet)
         self.failed = [0] * len(job.workers)  # syncs, by worker
         self._sent: dict[int, dict[int, Array]] = {}  # outer gradients by sync and rank
         self._steps_made: dict[int, _OuterStep] = {}  # by sync, until all have merged it
@@ -82,7 +81,8 @@ class OuterReplicas(MemberReplicas):
         self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
         self._holdings.counts.extend([self.failed, self._reduction.done])
         self._holdings.rows.append(self._had)
-        self._quorum = Quorum(job, streams, vectors, job.workload.size() * (2 + slots), self)
+        self.group.leave_out_the_dead(self, job.workload.size() * (2 + slots))
+        self.group.meet_for(vectors, streams)
 
     def compute(self, worker: Worker, *, sends: bool) -> Activity[Gradient]:
         """Compute a gradient on a worker's copy; `sends`: its outer gradient follows at once."""
@@ -95,10 +95,6 @@ class OuterReplicas(MemberReplicas):
         self._reduction.begin(worker, moments)
         yield from worker.free()
         return gradient
-
-    def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets all that another one has after a sync."""
-        yield from self._quorum.come_back(worker)
 
     def offer(self, worker: Worker, sync: int, fragment: int) -> None:
         """Hand over a worker's outer gradient of a fragment; takes it no time."""
@@ -139,7 +135,7 @@ class OuterReplicas(MemberReplicas):
             del self._steps_made[sync]
         if rank == self.members[0]:
             self._job.evaluate(self.shared(), made.divergence)
-        self._quorum.passes(worker)
+        self.group.passes(worker)
 
     def shared(self) -> Parameters:
         """The model after the latest outer step of every fragment."""
@@ -163,9 +159,6 @@ class OuterReplicas(MemberReplicas):
         """How many updates, made by others, some fragment of a copy does not contain."""
         of_others = self._made - self.steps[rank]
         return of_others - (len(self.members) - 1) * int(np.minimum.reduce(self._had[rank]))
-
-    def _take_part(self, stream: Stream) -> Activity[Sequence[int]]:
-        return self._quorum.take_part(stream)
 
     def _write(self, rank: int, fragment: int, parts: Sequence[Array], mixing: float) -> None:
         """Set a fragment of a copy to `mixing` times itself and 1 - mixing times these parts."""

@@ -1,20 +1,15 @@
 """Copies of a model on the workers, each its own (ON_READ), and how a lost one comes back."""
 
-from bisect import insort
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from simpy.events import Event
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.network.network import nothing
+from varsim.cluster.collectives.group import Group
 from varsim.cluster.record.memory import full_slots
-from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.core.operation import DeviceId, finish
 from varsim.distribute.attributes import Aggregation, Synchronization, divergence
@@ -52,13 +47,9 @@ class LocalReplicas:
         self._met = [0] * len(job.workers)  # after which step each last met the others for a read
         self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
-        self.members = list(range(len(job.workers)))  # whose copies make up the model
-        self._died: set[int] = set()  # whose copies died with them
-        self._recovery = ReplicaRecovery(job)
-        job.explain(self._recovery.remedy)
+        self.group = Group(job)
         self._latest: tuple[int, OutsideRead] | None = None
         job.ledger.meets = True
-        job.processes.on_deaths(self._lose)
         job.processes.without_model.append(self._nobody_left)
 
     def read(self, worker: Worker) -> WorkerRead:
@@ -119,15 +110,15 @@ class LocalReplicas:
         else:
             self._job.count_step()
 
-    def _lose(self, ranks: Sequence[int]) -> None:
-        """The copies of workers that were killed are not there any more."""
-        exits = self._job.processes.exits
-        self._died.update(rank for rank in ranks if exits[rank].killed)
+    @property
+    def members(self) -> Sequence[int]:
+        """Whose copies make up the model."""
+        return self.group.members
 
     @property
     def _there(self) -> Sequence[int]:
         """Whose copies an outsider finds."""
-        return [rank for rank in self.members if rank not in self._died]
+        return [rank for rank in self.members if rank not in self.group.without]
 
     def _nobody_left(self) -> bool:
         """Whether the copies are gone of which the model would be made."""
@@ -150,15 +141,21 @@ class LocalReplicas:
 
         What its replica had learnt since is lost; it goes on at its step.
         """
-        yield from self._recovery.fetch(worker)
-        rank, read = worker.rank, self._latest
-        values = self._job.task.initial() if read is None else read[1].parameters
+        yield from self.group.join(worker)
+        if self._latest is None:
+            self._begin_with(worker.rank, self._job.task.initial(), 0)
+            return
+        read = self._latest[1]
+        shares = zip(self.variables, read.parameters, strict=True)
+        self._begin_with(worker.rank, [each.share(value) for each, value in shares], read.updates)
+
+    def _begin_with(self, rank: int, values: Sequence[Array], updates: int) -> None:
+        """A worker begins again with such a copy, which contains so many updates; new slots."""
         for variable, value in zip(self.variables, values, strict=True):
-            whole = value if read is None else variable.share(value)
-            variable.write(rank, whole)
+            variable.write(rank, value)
             variable.forget(rank)
-        self._died.discard(rank)
-        self._seen[rank] = 0 if read is None else read[1].updates
+        self.group.without.discard(rank)
+        self._seen[rank] = updates
 
     def full_slots(self) -> int:
         """How many slots of the optimizer are as large as what they belong to."""
@@ -224,10 +221,15 @@ class MemberReplicas(LocalReplicas):
         counts = [self.steps, self._seen, self._met, self._read]
         self._holdings = Holdings(self.variables, counts, [])
 
+    def recover(self, worker: Worker) -> Activity[None]:
+        """And, where the dead are left out, a worker that begins again gets all of another one."""
+        return self.group.join(worker) if self.group.elastic else super().recover(worker)
+
+    def _nobody_left(self) -> bool:
+        return self.group.lost() if self.group.elastic else super()._nobody_left()
+
     def leave(self, ranks: Sequence[int]) -> None:
         """Copies are no part of the model any more; steps that only they had to make count."""
-        for rank in ranks:
-            self.members.remove(rank)
         if not self.members:
             self._unfinished.clear()
         for step in sorted(self._unfinished):
@@ -238,9 +240,7 @@ class MemberReplicas(LocalReplicas):
 
     def hand_over(self, source: int, rank: int) -> None:
         """A copy becomes part of the model again, with all that another one has and counts."""
-        insort(self.members, rank)
         self._holdings.take(rank, self._holdings.of(source))
-        self._died.discard(rank)
         for step in self._unfinished:
             self._unfinished[step] += step >= self.steps[rank]
 
@@ -279,69 +279,6 @@ class Holdings(NamedTuple):
             row[rank] = numbers
 
 
-class ReplicaRecovery:
-    """Recovery of the model by a worker that begins again, where no server has it.
-
-    The first worker that has the model sends it: all parameters, over the network.
-
-    Should that worker die meanwhile, which is noticed when all should have come, another sends it.
-    If no running worker has it any more, it is lost, and whoever needs it waits for ever.
-    """
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._without: set[int] = set()  # who has begun again and does not have it yet
-        self._unserved: list[Event] = []  # of those who found nobody that has it
-
-    def fetch(self, worker: Worker) -> Activity[None]:
-        """Wait until the model is there."""
-        job = self._job
-        self._without.add(worker.rank)  # while it starts up, too
-        yield from worker.free()
-        whole = False
-        while not whole:
-            source = self._source()
-            if source is None:
-                worker.waits(Phase.READ, "the model, which no running worker has")
-                self._unserved.append(Event(job.clock))
-                yield self._unserved[-1]
-                worker.goes_on()
-            else:
-                whole = yield from received(job, source, worker, job.workload.size())
-        self._without.discard(worker.rank)
-        unserved, self._unserved = self._unserved, []
-        for event in unserved:
-            event.succeed()
-
-    def impossible(self) -> bool:
-        """Whether no running worker has the model any more."""
-        return self._source() is None
-
-    def remedy(self, dead: Sequence[int]) -> str:
-        """What would free a run that needs everybody; see `Job.explain`."""
-        if self.impossible():
-            return "nothing can, as no running worker has the model any more"
-        return restart_all(dead)
-
-    def _source(self) -> Worker | None:
-        for worker in self._job.workers:
-            if self._job.processes.running(worker.rank) and worker.rank not in self._without:
-                return worker
-        return None
-
-
-def received(job: Job, source: Worker, worker: Worker, size: float) -> Activity[bool]:
-    """A worker gets the model, of so many bytes, from another; whether that has lived on."""
-    life = source.restarts
-    worker.waits(Phase.READ, f"the model from worker {source.rank}")
-    arrived = Event(job.clock)
-    route = job.network.route(source.place, worker.place)
-    job.network.pass_on(route, size, nothing, partial(_happen, arrived))
-    yield arrived
-    worker.goes_on()
-    return job.processes.running(source.rank) and source.restarts == life
-
-
 def _total(variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:
     """Sum of some copies of a variable, in this order."""
     return sum_in_order(np.stack([variable.values[rank] for rank in ranks]))
@@ -361,7 +298,3 @@ def variables_of(
     strategy = MirroredStrategy([DeviceId(task=worker.rank) for worker in job.workers])
     asked = VariableOptions(synchronization, aggregation, optimizer=job.workload.update_rule())
     return [finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()]
-
-
-def _happen(event: Event) -> None:
-    event.succeed()

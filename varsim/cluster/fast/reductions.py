@@ -83,7 +83,7 @@ def of_gradients(start: Start, reducing: Reducing) -> Reductions:
     """All-reduces of gradients."""
     cluster, workload = start.cluster, start.workload
     buckets = ready_buckets(workload, reducing.bucketing)
-    vectors = vectors_of(reducing.choice, cluster, start.workers, workload, buckets)
+    vectors = vectors_of(reducing.choice, cluster, workload, buckets, range(start.workers))
     return Reductions(
         start, vectors, [bucket.ready for bucket in buckets] if reducing.overlap else []
     )

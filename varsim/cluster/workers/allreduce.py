@@ -9,7 +9,8 @@ from simpy.events import Event
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Killed, Process
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.collectives.collective import Collective, Vector
+from varsim.cluster.collectives.collective import Vector
+from varsim.cluster.collectives.group import Group
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.trace import Span
 from varsim.cluster.workers.buckets import ReadyBucket
@@ -38,10 +39,15 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
     """
 
     def __init__(
-        self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
+        self,
+        job: Job,
+        group: Group,
+        choice: Choice,
+        buckets: Sequence[ReadyBucket],
+        *,
+        overlap: bool,
     ) -> None:
         super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
-        vectors = vectors_of(choice, job.cluster, len(job.workers), job.workload, buckets)
         share = job.cluster.overlap_pace
         self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
         # When the last of those that compute will have computed (ns), by step; each's own steps.
@@ -52,30 +58,34 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         self._plain = self._number == 1 and not overlap and not job.cluster.optimizer_time
         self._latest: list[Sequence[Gradient] | None] = [None] * len(job.workers)
         self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
-        self._collective = Collective(
-            job,
-            *vectors[0],
-            more=vectors[1:],
-            members=self._streams or None,
-            slowed=partial(self._slowed, share) if overlap and share is not None else None,
+        self._group = group
+        group.meet_for(
+            partial(vectors_of, choice, job.cluster, job.workload, buckets),
+            self._streams,
+            partial(self._slowed, share) if overlap and share is not None else None,
         )
 
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[object]:
+    def finish(
+        self, worker: Worker, gradient: Sequence[Gradient]
+    ) -> Activity[Sequence[int] | None]:
         """Reduce all buckets; returns when this worker has the whole mean."""
         if self._plain:
-            return self._collective.take_part(worker)
+            return self._group.meet(worker)
         if self._streams:
             return self._finish_stream(worker)
         return self._reduce_rest(worker, gradient)
 
-    def _reduce_rest(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
+    def _reduce_rest(
+        self, worker: Worker, gradient: Sequence[Gradient]
+    ) -> Activity[Sequence[int] | None]:
         """Reduce the buckets of a gradient that are not yet reduced."""
-        rank = worker.rank
+        rank, present = worker.rank, None
         if self._latest[rank] is not gradient:
             self._latest[rank], self._reduced[rank] = gradient, 0
         while self._reduced[rank] < self._number:
-            yield from self._collective.take_part(worker)
+            present = yield from self._group.meet(worker)
             self._reduced[rank] += 1
+        return present
 
     def _finish_stream(self, worker: Worker) -> Activity[None]:
         stream = self._streams[worker.rank]
@@ -93,7 +103,7 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         """All buckets of one gradient, which are ready at these moments (ns)."""
         for moment in moments:
             yield from self._clock.sleep_until(moment)
-            yield from self._collective.take_part(stream)
+            yield from self._group.meet(stream)
         stream.done.succeed()
 
     def _slowed(self, share: float, reduction: int) -> Slowed:
@@ -105,15 +115,15 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
 def vectors_of(
     choice: Choice,
     cluster: Cluster,
-    workers: int,
     workload: Workload,
     buckets: Sequence[ReadyBucket],
+    ranks: Sequence[int],
 ) -> list[Vector]:
-    """What is all-reduced for each bucket."""
+    """What these workers all-reduce for each bucket."""
     number_bytes = workload.gradient_bytes
     return [
         Vector(
-            choice.schedule_on(cluster.network, range(workers), size),
+            choice.schedule_on(cluster.network, ranks, size),
             size,
             number_bytes=number_bytes,
         )

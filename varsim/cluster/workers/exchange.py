@@ -54,8 +54,11 @@ class GradientExchange(ABC, Generic[Sent]):
         self._moments[worker.rank] = [self._clock.time for _ in self._shares]
 
     @abstractmethod
-    def finish(self, worker: Worker, gradient: Sent) -> Activity[object]:
-        """Compute it to the end, send it, and wait until what comes of it is there."""
+    def finish(self, worker: Worker, gradient: Sent) -> Activity[Sequence[int] | None]:
+        """Compute it to the end, send it, and wait until what comes of it is there.
+
+        Whose gradients are in that, by rank, none if it has failed; None: those of all.
+        """
 
 
 class Outbox:
