@@ -155,7 +155,7 @@ class MirroredReplicas:
 
         `present`: whose gradients are in it, by default all; of none there is no mean to apply.
         """
-        if present is not None and not self._reduced(worker.rank, present):
+        if self.group.elastic and not self._reduced(worker.rank, present or ()):
             return
         yield from worker.update_copy()
         self.apply(worker)
