@@ -97,7 +97,7 @@ class Group:
             event.succeed(worker)
         self._change((*self.members, *waiting))
 
-    def join(self, worker: Worker) -> Activity[None]:
+    def come_back(self, worker: Worker) -> Activity[None]:
         """Get the model, as one that has come back; returns when all of it is there."""
         yield from worker.free()
         if worker.rank in self._dead:

@@ -123,7 +123,7 @@ class MirroredReplicas:
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets its copy from another one."""
-        return self.group.join(worker)
+        return self.group.come_back(worker)
 
     def _copy(self, rank: int) -> Parameters:
         """One replica's values; replicas whose copies are the same version share the tuple.

@@ -141,7 +141,7 @@ class LocalReplicas:
 
         What its replica had learnt since is lost; it goes on at its step.
         """
-        yield from self.group.join(worker)
+        yield from self.group.come_back(worker)
         if self._latest is None:
             self._begin_with(worker.rank, self._job.task.initial(), 0)
             return
@@ -223,7 +223,7 @@ class MemberReplicas(LocalReplicas):
 
     def recover(self, worker: Worker) -> Activity[None]:
         """And, where the dead are left out, a worker that begins again gets all of another one."""
-        return self.group.join(worker) if self.group.elastic else super().recover(worker)
+        return self.group.come_back(worker) if self.group.elastic else super().recover(worker)
 
     def _nobody_left(self) -> bool:
         return self.group.lost() if self.group.elastic else super()._nobody_left()
