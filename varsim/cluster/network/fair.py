@@ -153,7 +153,7 @@ class FairShare:
             self._wake(self._agenda[0][0])
 
 
-class Group:
+class FlowGroup:
     """The flows of a hub whose other links allow them the same rate; see Hub."""
 
     __slots__ = ("ceiling", "heap", "rate", "virtual")
@@ -181,7 +181,7 @@ class Hub(Sharing):
         self._epoch = now  # ns
         self._time = 0.0  # of the last change, seconds after the epoch
         self._count = 0
-        self._groups: list[Group] = []  # by rising ceiling
+        self._groups: list[FlowGroup] = []  # by rising ceiling
 
     def takes(self, flow: Flow, link: Link) -> bool:
         """Whether a flow that shares only `link` with the others can join them."""
@@ -203,7 +203,7 @@ class Hub(Sharing):
             if group.ceiling == ceiling:
                 break
         else:
-            group = Group(ceiling)
+            group = FlowGroup(ceiling)
             self._groups.append(group)
             self._groups.sort(key=lambda group: group.ceiling)
         flow.entered = group.virtual
@@ -255,7 +255,7 @@ class Hub(Sharing):
             if link is not self._link or not self._count:
                 del holder[link]
 
-    def _first(self) -> tuple[float, Group]:
+    def _first(self) -> tuple[float, FlowGroup]:
         """The next mark: its time (seconds after the epoch) and the group whose first it is."""
         soonest = inf
         for group in self._groups:
