@@ -1,25 +1,120 @@
-"""Lessons as slides: `jupyter nbconvert --config docs/slides.py --output-dir slides LESSON`."""
+"""Lessons as slides: `python docs/slides.py` writes one file for each, which loads nothing.
 
+A cell whose `slide_type` is `slide` begins a slide; `skip` leaves it out, as are cells that are
+hidden or removed. Of code, slides show scenarios and what has at most three lines and draws nothing;
+of the rest what it prints and draws. What comes of a scenario is on the next slide: a class predicts before it sees.
+"""
+
+import sys
+from html import escape
 from pathlib import Path
 
 import zmq
+from docutils.utils.math.latex2mathml import tex2mathml
+from jupyter_client.manager import KernelManager
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from myst_nb.core.read import read_myst_markdown_notebook
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
-c = get_config()  # noqa: F821
+ROOT = Path(__file__).parent.parent
+SHORT = 3  # lines of code
+WIDE = 72  # characters of what is printed, that fit in large letters
+COLOURS = HtmlFormatter(style="tango", nowrap=True)
 
-c.NbConvertApp.export_format = "slides"
-c.SlidesExporter.reveal_scroll = True
-c.SlidesExporter.extra_template_basedirs = [str(Path(__file__).parent)]
-c.SlidesExporter.template_name = "slides"
-c.TagRemovePreprocessor.enabled = True
-c.TagRemovePreprocessor.remove_cell_tags = {"hide-cell", "remove-cell"}
 
-# Else the kernel warns that others on the machine could listen to it.
-c.KernelManager.transport_encryption = "auto" if zmq.has("curve") else "disabled"
+def _formula(tex: str, settings: dict[str, bool]) -> str:
+    """A formula as MathML."""
+    return tex2mathml(tex, as_block=settings["display_mode"])
 
-# What slides load, where `npm install --prefix slides` has put it beside them: no network then.
-if Path("slides/node_modules").is_dir():
-    c.SlidesExporter.reveal_theme = "white"  # others have their fonts from elsewhere
-    c.SlidesExporter.reveal_url_prefix = "node_modules/reveal.js"
-    c.SlidesExporter.require_js_url = "node_modules/requirejs/require.js"
-    c.SlidesExporter.jquery_url = "node_modules/jquery/dist/jquery.min.js"
-    c.SlidesExporter.mathjax_url = "node_modules/mathjax/MathJax.js?config=TeX-AMS_CHTML-full,Safe"
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+MARKDOWN.use(dollarmath_plugin, renderer=_formula, double_inline=True)
+
+
+def main(arguments: list[str]) -> None:
+    """Write the slides of the lessons named, or of all, into the folder `slides`."""
+    target = ROOT / "slides"
+    target.mkdir(exist_ok=True)
+    for path in map(Path, arguments or sorted((ROOT / "docs" / "lessons").glob("*.md"))):
+        place = target / f"{path.stem}.html"
+        place.write_text(page(executed(path)), encoding="utf-8")
+        print(place)
+
+
+def executed(path: Path) -> NotebookNode:
+    """A lesson with what its cells print and draw."""
+    notebook = read_myst_markdown_notebook(path.read_text(encoding="utf-8"), path=path)
+    sharp = new_code_cell("%config InlineBackend.figure_formats = ['retina']")
+    sharp.metadata["tags"] = ["remove-cell"]
+    notebook.cells.insert(0, sharp)
+    # Else the kernel warns that others on the machine could listen to it.
+    KernelManager.transport_encryption.default_value = "auto" if zmq.has("curve") else "disabled"
+    folder = {"metadata": {"path": ROOT}}
+    NotebookClient(notebook, resources=folder, coalesce_streams=True).execute()
+    return notebook
+
+
+def page(notebook: NotebookNode) -> str:
+    """One file that has everything in it, for 1280 x 720, scaled to any window."""
+    shown = slides(notebook)
+    asks = [' class="asks"' if "<strong>Question." in one else "" for one in shown]
+    sections = (f"<section{kind}>\n{one}\n</section>" for kind, one in zip(asks, shown, strict=True))
+    template = (Path(__file__).parent / "slides" / "page.html").read_text(encoding="utf-8")
+    title = notebook.cells[1].source.splitlines()[0].lstrip("# ")
+    for name, text in {
+        "title": escape(title),
+        "colours": COLOURS.get_style_defs(".code"),
+        "slides": "\n".join(sections),
+    }.items():
+        template = template.replace(f"<!-- {name} -->", text)
+    return template
+
+
+def slides(notebook: NotebookNode) -> list[str]:
+    """The HTML of each slide."""
+    found: list[list[str]] = [[]]
+    predict = False  # what is printed next is not to be seen yet
+    for cell in notebook.cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type")
+        hidden = bool({"hide-cell", "remove-cell"} & set(cell.metadata.get("tags", ())))
+        if hidden or kind == "slide":
+            found.append([])
+        if hidden or kind == "skip":
+            continue
+        if cell.cell_type == "markdown":
+            found[-1].append(MARKDOWN.render(cell.source))
+            continue
+        scenario = '"""' in cell.source
+        drawn = any("image/png" in one.get("data", {}) for one in cell.outputs)
+        if scenario or (len(cell.source.splitlines()) <= SHORT and not drawn):
+            code = highlight(cell.source, PythonLexer(), COLOURS)
+            found[-1].append(f'<pre class="code">{code}</pre>')
+        predict |= scenario
+        if predict and cell.outputs:
+            found.append([])
+            predict = False
+        found[-1] += map(_output, cell.outputs)
+    return ["\n".join(one) for one in found if one]
+
+
+def _output(output: NotebookNode) -> str:
+    """What a cell printed or drew, as HTML."""
+    if output.output_type == "stream":
+        large = max(map(len, output.text.splitlines())) <= WIDE
+        return f'<pre class="{"large" if large else "printed"}">{escape(output.text)}</pre>'
+    data = output.data
+    if "image/png" in data:
+        return f'<img alt="" src="data:image/png;base64,{data["image/png"].strip()}">'
+    if "text/html" in data:
+        return f'<div class="shown">{data["text/html"]}</div>'
+    return f"<pre>{escape(data['text/plain'])}</pre>"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
