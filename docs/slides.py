@@ -1,10 +1,12 @@
 """Lessons as slides: `python docs/slides.py` writes one file for each, which loads nothing.
 
 A cell whose `slide_type` is `slide` begins a slide; `skip` leaves it out, as are cells that are
-hidden or removed. Of code, slides show scenarios and what has at most three lines and draws nothing;
-of the rest what it prints and draws. What comes of a scenario is on the next slide: a class predicts before it sees.
+hidden or removed. Of code, slides show scenarios and what has at most three lines and draws
+nothing; of the rest what it prints and draws. What comes of a scenario is on the next slide: a
+class predicts before it sees.
 """
 
+import re
 import sys
 from html import escape
 from pathlib import Path
@@ -62,18 +64,23 @@ def executed(path: Path) -> NotebookNode:
 
 def page(notebook: NotebookNode) -> str:
     """One file that has everything in it, for 1280 x 720, scaled to any window."""
-    shown = slides(notebook)
-    asks = [' class="asks"' if "<strong>Question." in one else "" for one in shown]
-    sections = (f"<section{kind}>\n{one}\n</section>" for kind, one in zip(asks, shown, strict=True))
     template = (Path(__file__).parent / "slides" / "page.html").read_text(encoding="utf-8")
     title = notebook.cells[1].source.splitlines()[0].lstrip("# ")
     for name, text in {
         "title": escape(title),
         "colours": COLOURS.get_style_defs(".code"),
-        "slides": "\n".join(sections),
+        "slides": "\n".join(map(_section, slides(notebook))),
     }.items():
         template = template.replace(f"<!-- {name} -->", text)
     return template
+
+
+def _section(shown: str) -> str:
+    """One slide; links lead to other lessons, or nowhere."""
+    kind = ' class="asks"' if "<strong>Question." in shown else ""
+    shown = re.sub(r'href="(\d_\w+)\.md"', r'href="\1.html"', shown)
+    shown = re.sub(r'<a href="[^"]*\.md[^"]*">(.*?)</a>', r"\1", shown)
+    return f"<section{kind}>\n{shown}\n</section>"
 
 
 def slides(notebook: NotebookNode) -> list[str]:
@@ -91,7 +98,7 @@ def slides(notebook: NotebookNode) -> list[str]:
             found[-1].append(MARKDOWN.render(cell.source))
             continue
         scenario = '"""' in cell.source
-        drawn = any("image/png" in one.get("data", {}) for one in cell.outputs)
+        drawn = any({"image/png", "text/html"} & set(one.get("data", ())) for one in cell.outputs)
         if scenario or (len(cell.source.splitlines()) <= SHORT and not drawn):
             code = highlight(cell.source, PythonLexer(), COLOURS)
             found[-1].append(f'<pre class="code">{code}</pre>')
