@@ -24,15 +24,13 @@ from varsim.cluster.workers.buckets import (
     Sharding,
     ready_buckets,
 )
-from varsim.cluster.workers.exchange import GradientExchange
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.push_pull import PushPull
 from varsim.cluster.workers.worker import Worker
 from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.units import Bytes, format_bytes
-from varsim.learning.gradient import Gradient
 from varsim.learning.workload import Workload
 from varsim.strategies.base import Pair, Strategy
+from varsim.strategies.push_pull import OF_PUSH_PULL, PushPull
 from varsim.strategies.sharded import OF_SHARDS, Sharded
 from varsim.strategies.traits import OnDeath, Round, Sends, Traits
 
@@ -44,11 +42,11 @@ class OnWrite(Strategy):
     the barrier, (3) apply the mean to their own copy. One that restarts (0) gets the model
     from another; its gradient, if it had offered one, is still in the round.
     (1) is an Accumulation of `micro_batches`, of which `drop_compute` gives some up. (2) is the
-    all-reduce of a Choice, `collective`, of the buckets of a Bucketing; with `collective:
-    push_pull` it is PushPull: the cluster's parameter servers add the gradients up, and `events` do
-    not go with it. With `overlap` each bucket begins when its gradients are ready, while the
-    backward pass goes on: (1) and (2) run side by side (wait-free back-propagation). Values are the
-    same whatever the buckets. With `sharding`, or `overlap: forward`, replicas are Sharded.
+    all-reduce of a Choice, `collective`, of the buckets of a Bucketing. With `overlap` each bucket
+    begins when its gradients are ready, while the backward pass goes on: (1) and (2) run side by
+    side (wait-free back-propagation). Values are the same whatever the buckets. With `collective:
+    push_pull` parameter servers add up: PushPull. With `sharding`, or `overlap: forward`, replicas
+    are Sharded.
     With `on_death: continue_with_fewer` the others go on without a worker that dies, and divide by
     how many are present. If it dies in (2), all drop their gradients and begin with (1) again
     (torchft). One that restarts (0) waits for the end of a step, and gets the model from
@@ -64,7 +62,7 @@ class OnWrite(Strategy):
         worker: Worker,
         weights: MirroredReplicas,
         batches: Accumulation,
-        exchange: GradientExchange[Sequence[Gradient]],
+        exchange: AllReduce,
     ) -> Activity[None]:
         """One replica's training loop."""
         if worker.restarts:
@@ -75,24 +73,17 @@ class OnWrite(Strategy):
             yield from weights.apply_mean(worker, present)  # (3)
 
     def start(self, job: Job) -> None:
-        if self.by_layers:
-            self._sharded.start(job)
+        if self.by_layers or self.uses_servers:
+            (self._sharded if self.by_layers else self._push_pull).start(job)
             return
-        weights, exchange = self._exchange(job)
-        batches = Accumulation(job, exchange, self._micro_batches, self.drop_compute)
+        drop = self.drop_compute
+        weights = MirroredReplicas(job, drop=drop, leaves_out=self.leaves_out_the_dead)
+        buckets = ready_buckets(job.workload, self._bucketing)
+        exchange = AllReduce(job, weights.group, self._choice, buckets, overlap=self.overlaps)
+        batches = Accumulation(job, exchange, self._micro_batches, drop)
         job.observe(lambda: weights.parameters)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, weights, batches, exchange)
-
-    def _exchange(self, job: Job) -> tuple[MirroredReplicas, GradientExchange[Sequence[Gradient]]]:
-        """The copies of the model, and how gradients are exchanged."""
-        drop = self.drop_compute
-        of_all = drop is not None and drop.divide_by == "all"
-        weights = MirroredReplicas(job, of_all=of_all, leaves_out=self.leaves_out_the_dead)
-        if self.uses_servers:
-            return weights, PushPull(job, overlap=self.overlaps)
-        cut = ready_buckets(job.workload, self._bucketing)
-        return weights, AllReduce(job, weights.group, self._choice, cut, overlap=self.overlaps)
 
     collective: AnyCollective = "ring"
     """Algorithm of the all-reduce: `varsim list collectives`."""
@@ -151,6 +142,11 @@ class OnWrite(Strategy):
         return Bucketing() if self.overlap else None
 
     @property
+    def _push_pull(self) -> PushPull:
+        """What replicas do where servers add gradients up."""
+        return PushPull(self.overlaps, self._micro_batches, self.drop_compute)
+
+    @property
     def _sharded(self) -> Sharded:
         """What replicas wait for layer by layer."""
         layout = Layout(
@@ -161,15 +157,7 @@ class OnWrite(Strategy):
     conflicts: ClassVar[Sequence[Refusal]] = (
         *OF_ALL_REDUCES,
         *OF_BUCKETS,
-        *(
-            no_effect(
-                key,
-                "collective: push_pull",
-                "it sends tensors, or the parts that cluster.placement and cluster.partitioner "
-                "make of them",
-            )
-            for key in ("bucketing", "bucket_size", "first_bucket_size")
-        ),
+        *OF_PUSH_PULL,
         *(
             Refusal(
                 key, "on_death", "what is already reduced of a gradient could not be taken back"
@@ -184,11 +172,6 @@ class OnWrite(Strategy):
             "give micro_batches",
         ),
         *OF_SHARDS,
-        Refusal(
-            "collective: push_pull",
-            "events",
-            "what servers have added up of a gradient whose worker dies could not be taken back",
-        ),
         Refusal(
             "overlap",
             "events",

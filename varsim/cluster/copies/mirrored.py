@@ -89,14 +89,16 @@ class Accumulation:
 class MirroredReplicas:
     """Mirrored copies of the model, updated by all workers with the same mean gradient.
 
-    Each worker offers the gradients of its micro-batches. The mean is over those offered, or,
-    `of_all`, over as many as there could be; where there are none, a step changes nothing.
+    Each worker offers the gradients of its micro-batches. The mean is over those offered, or, as
+    `drop` may say, over as many as there could be; where there are none, a step changes nothing.
     With `leaves_out` the workers present go on without the dead (`Group`). If their all-reduce
     fails, the gradients are dropped: what others have added of them is lost with the sum.
     """
 
-    def __init__(self, job: Job, *, of_all: bool = False, leaves_out: bool = False) -> None:
-        self._job, self._of_all = job, of_all
+    def __init__(
+        self, job: Job, *, drop: DropCompute | None = None, leaves_out: bool = False
+    ) -> None:
+        self._job, self._of_all = job, drop is not None and drop.divide_by == "all"
         made = variables_of(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._trained = [self.variables[index] for index in job.trained]

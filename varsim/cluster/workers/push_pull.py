@@ -1,4 +1,4 @@
-"""All-reduce by parameter servers: push, sum and pull, part by part."""
+"""Sums of gradients on parameter servers: push, add and pull, part by part."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,17 +20,11 @@ from varsim.learning.gradient import Gradient
 from varsim.learning.workload import Workload
 
 
-class PushPull(GradientExchange[Sequence[Gradient]]):
+class ServerSums(GradientExchange[Sequence[Gradient]]):
     """Sums of all workers' gradients, one for every part of a tensor that lies on a server.
 
-    A worker pushes each part when it is ready: as the backward pass makes it with `overlap`, else
-    all of them after it, last layers first. Once a server has a part of all workers, it sends the
-    sum to each of them at once, in order of rank; so what is pulled of early parts goes one way
-    while later ones go the other. A worker is done when it has all sums. What a server needs to
-    add a worker's part to the sum says the cluster's `server_update`.
-    What one host sends to another goes over one connection.
-    Of a worker's time, what it waits for others that compute is the barrier, then it is writing.
-    Jiang et al., OSDI 2020 (BytePS); Peng et al., SOSP 2019 (ByteScheduler).
+    What one host sends to another goes over one connection. Of a worker's time, what it waits for
+    others that compute is the barrier, then it is writing.
     """
 
     def __init__(self, job: Job, *, overlap: bool) -> None:
