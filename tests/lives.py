@@ -38,4 +38,4 @@ def mortal(kind: str, workers: int = 3) -> dict[str, Any]:
     return {**strategy, **(ELASTIC if "on_death" in STRATEGIES[kind].model_fields else {})}
 
 
-MORTALS = [kind for kind in STRATEGIES if declared(mortal(kind)).outlives_workers]
+MORTALS = [kind for kind in STRATEGIES if declared(mortal(kind)).traits.outlives_workers]

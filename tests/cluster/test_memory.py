@@ -172,7 +172,7 @@ class TestStrategies:
         found = made.server_memory_of(one)
         assert found is not None
         assert found.total / GB == pytest.approx((others + gradients) * P)
-        if not one.updates_copies:
+        if not one.traits.updates_copies:
             assert made.memory_of(one).total / GB == pytest.approx(2 * P)
         halves = made.model_copy(
             update={"cluster": made.cluster.model_copy(update={"parameter_servers": 2})}

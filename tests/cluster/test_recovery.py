@@ -228,7 +228,7 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
     strategy = example(kind)
     mortal = {key: MORTAL[key] for key in ("failures", "checkpoint", "recovery")}
     case: dict[str, Any] = {"stop": {"global_steps": 6}}
-    if declared(strategy).against_rollback:
+    if declared(strategy).traits.against_rollback:
         with pytest.raises(ValidationError, match=f"does not go with '{kind}'"):
             scenario(strategy, **case, **mortal)
         return

@@ -264,7 +264,7 @@ def test_switches_in_series_that_cost_nothing_change_nothing(kind: str, sharing:
         "problem": {"kind": "digits", "model": "mlp", "hidden": 4},
         "stop": {"global_steps": 8},
     }
-    if declared(strategy).uses_servers:
+    if declared(strategy).traits.uses_servers:
         settings["cluster"] |= {"parameter_servers": 3, "placement": "round_robin"}
     wires = {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing}
     far = {"kind": "racks", "hosts_per_rack": 1, "uplink_bandwidth": 1e15, "uplink_latency": 0.0}

@@ -35,7 +35,7 @@ def _time(trace: Trace) -> Iterator[str]:
 
 
 def _gradients(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
-    overlaps = scenario.strategies[number].overlaps  # parts arrive while others are computed
+    overlaps = scenario.strategies[number].traits.overlaps  # parts arrive while others are computed
     rows = gradient_rows(trace)
     for worker in range(trace.workers):
         own = sorted(row.iteration for row in rows if row.worker == worker)
@@ -71,7 +71,7 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     # Replicas that go on alone count their own steps; a copy may be a step ahead of the last, and
     # more where workers wait for neighbours only.
     strategy = scenario.strategies[number]
-    alone = {"outer step", "iteration"} if strategy.updates_copies else {"outer step"}
+    alone = {"outer step", "iteration"} if strategy.traits.updates_copies else {"outer step"}
     if strategy.sends.to == "neighbours":
         alone.add("step")
     applied: dict[int, list[int]] = {}
@@ -83,7 +83,11 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
         own = applied.get(row.worker, [])
         most += sum(row.read < moment <= row.compute_start for moment in own)
         # Where layers wait each for itself, the last update comes after the first layer is read.
-        if not least <= row.read_step <= most + strategy.updates_copies + strategy.by_layers:
+        if (
+            not least
+            <= row.read_step
+            <= most + strategy.traits.updates_copies + strategy.traits.by_layers
+        ):
             yield f"read step {row.read_step} of {least} to {most}: {row}"
     rows = trace.evaluations
     finite = all(math.isfinite(row.loss) and math.isfinite(row.divergence) for row in rows)

@@ -47,7 +47,7 @@ class _Outline(NamedTuple):
 
     def servers(self) -> bool:
         """Whether there are parameter servers."""
-        return any(declared(strategy).uses_servers for strategy in self.strategies)
+        return any(declared(strategy).traits.uses_servers for strategy in self.strategies)
 
     def all_servers(self) -> bool:
         """Whether each strategy has parameter servers."""
@@ -268,7 +268,7 @@ def _cluster(source: random.Random, outline: _Outline, size: float) -> Drawn:
             cluster |= _some(source, 0.5, partitioner=lambda: _partitioner(source, size))
         if source.random() < 0.2 and "server_bandwidth" not in cluster["network"]:
             cluster["servers_on"] = "workers"
-    if any(strategy.updates_copies for strategy in made):
+    if any(strategy.traits.updates_copies for strategy in made):
         cluster |= _some(source, 0.3, optimizer_time=source.choice([1 * _MS, 0.3 * _MS]))
     if outline.any("overlap"):
         cluster |= _some(source, 0.3, backward_share=lambda: source.uniform(0.1, 1))

@@ -118,7 +118,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 def scenario_for(strategy: dict[str, Any], variant: dict[str, Any]) -> Scenario:
     """The variant; a knob of the servers is left out where the strategy has none."""
-    if not declared(strategy).uses_servers:
+    if not declared(strategy).traits.uses_servers:
         cluster = dict(variant.get("cluster", {}))
         cluster.pop("parameter_servers", None)
         cluster.pop("placement", None)
@@ -189,7 +189,7 @@ def gradients(trace: Trace, strategy: Any) -> Iterator[str]:
         yield "rows are not in the order of their end"
     # In K-batch-sync what was read is kept until an update; micro-batches share a read.
     several = strategy.kind == "k_batch_sync" or strategy.round.micro_batches > 1
-    copies, each = strategy.updates_copies, strategy.round.micro_batches
+    copies, each = strategy.traits.updates_copies, strategy.round.micro_batches
     # Of copies that others change as well, more than a worker's own steps are counted.
     alone = strategy.sends.to != "neighbours" or strategy.round.of != "iteration"
     for worker in range(trace.workers):
@@ -246,14 +246,14 @@ def bytes_moved(trace: Trace, what: Scenario) -> Iterator[str]:
     for link in trace.links:
         moved[link.name.split()[0], link.name.split()[-1]] += link.moved
     pairs = [("worker", "ps"), ("ps", "worker")]
-    if not strategy.uses_servers:
+    if not strategy.traits.uses_servers:
         pairs = [("worker", "worker"), ("ps", "ps")]
         under_way *= strategy.sends.to == "neighbours"
     for one, other in pairs:
         up, down = moved[one, "up"], moved[other, "down"]
         if up != pytest.approx(down, rel=1e-12, abs=under_way):
             yield f"{up} bytes leave {one}, {down} come to {other}"
-    if (moved["ps", "down"] > 0) != strategy.uses_servers:
+    if (moved["ps", "down"] > 0) != strategy.traits.uses_servers:
         yield f"{moved} bytes"
 
 
@@ -346,7 +346,7 @@ def test_how_many_gradients_make_an_update(kind: str) -> None:
     rows = [row for row in gradient_rows(trace) if row.outcome == APPLIED]
     (strategy,) = made.strategies
     needed = strategy.gradients_per_update(made.cluster)
-    if strategy.updates_copies and strategy.round.of == "iteration":
+    if strategy.traits.updates_copies and strategy.round.of == "iteration":
         assert (needed, [row.applied for row in rows]) == (1, trace.steps.tolist())
         return
     taken = Counter(row.applied_step for row in rows)

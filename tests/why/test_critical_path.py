@@ -116,7 +116,7 @@ def test_pieces_fill_every_step_without_gap_or_overlap(
     network = {"bandwidth": 1e9, "latency": 0.001}
     made = timed(strategy, 1e7, cluster=cluster, network=network, stop={"global_steps": 60})
     trace = traced(made)
-    paths = step_paths(trace, servers=made.strategies[0].uses_servers)
+    paths = step_paths(trace, servers=made.strategies[0].traits.uses_servers)
     ends = [0, *trace.steps.tolist()]
     assert [(p.start, p.end) for p in paths] == [(a, b) for a, b in pairwise(ends) if a < b]
     for path in [*paths, *iterations(trace)]:

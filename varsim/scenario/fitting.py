@@ -113,7 +113,7 @@ class Setting(NamedTuple):
             how = ", ".join(f"{key}: {value}" for key, value in settings.items())
             if last.device <= misfit.has:
                 yield how
-        if last.strategy.shards:
+        if last.strategy.traits.shards:
             count = last._least_workers(misfit.has)
             if count <= _MOST_WORKERS:
                 yield " with ".join(filter(None, [how, f"cluster.workers: {count}"]))

@@ -37,7 +37,7 @@ class Machines(NamedTuple):
     def of(cls, scenario: AnyScenario, strategy: Strategy) -> "Machines":
         """Those of a strategy of a scenario."""
         if not isinstance(scenario, Scenario):
-            servers = scenario.cluster.parameter_servers if strategy.uses_servers else 0
+            servers = scenario.cluster.parameter_servers if strategy.traits.uses_servers else 0
             return cls(scenario.cluster.workers, servers, 0.0, None)
         cluster, prices = scenario.cluster_of(strategy), scenario.prices
         hourly = 0.0 if prices is None else scenario.hourly(strategy)

@@ -135,7 +135,7 @@ class Prices(Model):
 
 def counted(strategy: Strategy, cluster: Cluster) -> tuple[int, int]:
     """Numbers of workers and of dedicated servers of a strategy on its cluster."""
-    own = strategy.uses_servers and cluster.servers_on == "dedicated"
+    own = strategy.traits.uses_servers and cluster.servers_on == "dedicated"
     return strategy.workers(cluster), cluster.parameter_servers if own else 0
 
 

@@ -87,7 +87,8 @@ class Scenario(ShownAsFile):
             try:
                 if strategy.on is not None:
                     strategy.on.check(
-                        uses_servers=strategy.uses_servers, reduces=strategy.sends.to == "workers"
+                        uses_servers=strategy.traits.uses_servers,
+                        reduces=strategy.sends.to == "workers",
                     )
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload_of(strategy))
@@ -134,7 +135,9 @@ class Scenario(ShownAsFile):
     def least_steps(self, strategy: Strategy) -> tuple[int, int]:
         """With fewer global steps, and fewer examples, in `stop` no life of a job is made."""
         cluster, random = self.cluster_of(strategy), steps_are_random(self, strategy)
-        least = fewest(random=random, each=strategy.recurs_after(cluster), drifts=strategy.drifts)
+        least = fewest(
+            random=random, each=strategy.recurs_after(cluster), drifts=strategy.traits.drifts
+        )
         each = strategy.gradients_per_update(cluster)
         alike = self.stop_of(strategy) == self.stop
         most = each if alike or self.largest_update is None else self.largest_update
@@ -257,7 +260,7 @@ class Scenario(ShownAsFile):
     def _tells_memory(self, strategy: Strategy) -> bool:
         """Whether it is said what a strategy keeps, of which the optimizer's state is a part."""
         stored = self.checkpoint is not None and self.checkpoint.storage is not None
-        return strategy.shards or self.knows_memory or stored
+        return strategy.traits.shards or self.knows_memory or stored
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
@@ -327,7 +330,7 @@ class Scenario(ShownAsFile):
         self._refuse_unused_recovery(running)
         self._check_optimizers(running)
         for strategy in running:
-            if strategy.uses_servers:
+            if strategy.traits.uses_servers:
                 check_parts(self.workload, self.cluster_of(strategy))
         for use in unused(self, self.strategies):
             raise ValueError(f"{use.path} has no effect: {use.why}")
@@ -365,7 +368,7 @@ def steps_are_random(scenario: AnyScenario, strategy: Strategy) -> bool:
     if not isinstance(scenario, Scenario):
         return scenario.times_are_random
     cluster = scenario.cluster_of(strategy)
-    update = cluster.server_update if strategy.uses_servers else None
+    update = cluster.server_update if strategy.traits.uses_servers else None
     return (
         cluster.compute_distribution(scenario.workload).is_random
         or (update is not None and update.time is not None and update.time.is_random)

@@ -31,11 +31,11 @@ class Use(NamedTuple):
 
 
 def _sends(strategy: Strategy, scenario: Any) -> bool:
-    return strategy.uses_servers or strategy.workers(scenario.cluster_of(strategy)) > 1
+    return strategy.traits.uses_servers or strategy.workers(scenario.cluster_of(strategy)) > 1
 
 
 def _has_own_servers(strategy: Strategy, scenario: Any) -> bool:
-    return strategy.uses_servers and scenario.cluster_of(strategy).servers_on == "dedicated"
+    return strategy.traits.uses_servers and scenario.cluster_of(strategy).servers_on == "dedicated"
 
 
 def _subject_to(overhead: str) -> Callable[[Strategy, Any], bool]:
@@ -67,15 +67,18 @@ _OF_VALUES: Final = (
     "workload.evaluate_every",
 )
 USES: Final = (
-    *(Use(f"cluster.{key}", lambda one, _: one.uses_servers, _NO_SERVERS) for key in _OF_SERVERS),
-    Use("memory.server", lambda one, _: one.uses_servers, _NO_SERVERS),
+    *(
+        Use(f"cluster.{key}", lambda one, _: one.traits.uses_servers, _NO_SERVERS)
+        for key in _OF_SERVERS
+    ),
+    Use("memory.server", lambda one, _: one.traits.uses_servers, _NO_SERVERS),
     Use("workload.gradient_precision", lambda one, _: one.sends.what == "gradients", _NO_GRADIENTS),
     Use("workload.round_gradients", lambda one, _: one.sends.what == "gradients", _NO_GRADIENTS),
-    Use("cluster.backward_share", lambda one, _: one.looks_at_layers, _NO_OVERLAP),
-    Use("workload.layers", lambda one, _: one.looks_at_layers, _NO_OVERLAP, only=str),
+    Use("cluster.backward_share", lambda one, _: one.traits.looks_at_layers, _NO_OVERLAP),
+    Use("workload.layers", lambda one, _: one.traits.looks_at_layers, _NO_OVERLAP, only=str),
     Use("cluster.network.protocols", lambda one, _: one.sends.to == "workers", _NO_REDUCTION),
     Use("cluster.overlap_pace", lambda one, _: reduces_meanwhile(one), _NO_ALL_REDUCE),
-    Use("cluster.optimizer_time", lambda one, _: one.updates_copies, _NO_COPIES),
+    Use("cluster.optimizer_time", lambda one, _: one.traits.updates_copies, _NO_COPIES),
     Use(
         "prices.server_hour",
         _has_own_servers,
@@ -134,14 +137,14 @@ def _without(model: M, path: Sequence[str]) -> M:
 def served(strategies: Sequence[Strategy]) -> ServedBy:
     """Who has servers, and whose have the model."""
     return {
-        "servers": any(strategy.uses_servers for strategy in strategies),
+        "servers": any(strategy.traits.uses_servers for strategy in strategies),
         "chief": any(strategy.sends.to == "servers" for strategy in strategies),
     }
 
 
 def reduces_meanwhile(strategy: Strategy) -> bool:
     """Whether workers send each other gradients while they compute."""
-    return strategy.overlaps and strategy.sends[:2] == ("gradients", "workers")
+    return strategy.traits.overlaps and strategy.sends[:2] == ("gradients", "workers")
 
 
 def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
@@ -149,7 +152,7 @@ def replays_in_queues(strategy: Strategy, cluster: Cluster) -> bool:
 
     Every such run is the same, but its numbers are no exact answer.
     """
-    queues = strategy.uses_servers and strategy.workers(cluster) > 1
+    queues = strategy.traits.uses_servers and strategy.workers(cluster) > 1
     return queues and cluster.compute is not None and _is_played(cluster.compute)
 
 

@@ -54,12 +54,14 @@ ALL_STRATEGIES: Final = Models("strategies", "strategy", STRATEGIES, __name__, S
 
 def families(strategies: Iterable[Strategy]) -> dict[str, Family]:
     """The family of each strategy, by its label."""
-    return {one.label: one.family for one in strategies}
+    return {one.label: one.traits.family for one in strategies}
 
 
 def family(kind: str) -> Family:
     """The family of a kind of strategy."""
-    return STRATEGIES[kind].model_validate({"kind": kind, **STRATEGIES[kind].example(4)}).family
+    return (
+        STRATEGIES[kind].model_validate({"kind": kind, **STRATEGIES[kind].example(4)}).traits.family
+    )
 
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class BackupWorkers(Strategy):
         """And the gradients of an update, each by itself until the last has come."""
         kept = Copies("gradients of an update", self.replicas_to_aggregate, of="gradients")
         # With overlap they are among those on their way.
-        return super().holds(cluster) + Holds(servers=(kept,) * (not self.overlaps))
+        return super().holds(cluster) + Holds(servers=(kept,) * (not self.traits.overlaps))
 
     def rules(self, cluster: Cluster) -> Gate | None:
         return None if self.overlap else Gate("cutoff", self.replicas_to_aggregate)

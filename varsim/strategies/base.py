@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, ClassVar, Final, NamedTuple, Protocol
+from typing import Annotated, ClassVar, Final
 
 from pydantic import StringConstraints
 
@@ -31,34 +31,7 @@ from varsim.core.schema import Grown
 from varsim.learning.optimizer import AnyOptimizer
 from varsim.learning.staleness import AnyStalenessPolicy
 from varsim.learning.workload import Workload
-from varsim.strategies.traits import Family, Round, Sends, Traits
-
-
-class Deaths(Protocol):
-    """What ends processes of a run: an event, or failures that strike inside it."""
-
-    @property
-    def cause(self) -> str:
-        """What it is, in words."""
-
-    @property
-    def ends_workers(self) -> bool:
-        """Whether these are random failures, and not of servers alone."""
-
-
-class Vain(NamedTuple):
-    """So many gradients that are in vain; `why`, and what would change it."""
-
-    gradients: int = 0
-    why: str = ""
-
-
-class Pair(NamedTuple):
-    """Pair of settings that differ in one field, and that make a difference to a run."""
-
-    one: Mapping[str, object]
-    other: Mapping[str, object]
-
+from varsim.strategies.traits import Deaths, Round, Sends, Traits, Vain
 
 _OVERHEADS: Final[Mapping[str, frozenset[str]]] = {
     "servers": OF_SERVERS,
@@ -114,19 +87,6 @@ class Strategy(Grown, ABC):
         """Its title within a sentence, where a given name is quoted."""
         return self.title if self.name is None else f"'{self.title}'"
 
-    @property
-    def family(self) -> Family:
-        """What it is a variant of: by this, strategies are alike in pictures."""
-        if self.sends.to == "neighbours":
-            return "neighbours"
-        if self.sends.what == "parameters" or self.round.of == "outer step":
-            return "copies"
-        if self.sends.to == "nobody":
-            return "alone"
-        if self.sends.to in ("workers", "sums"):
-            return "all-reduce"
-        return "synchronous" if self.round.of == "step" else "asynchronous"
-
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
         """Settings with which it can be tried on so many workers: what it cannot do without."""
@@ -147,88 +107,23 @@ class Strategy(Grown, ABC):
         """What it repeats."""
         return self.traits.round
 
-    @property
-    def uses_servers(self) -> bool:
-        """Whether anything is sent to parameter servers."""
-        return self.sends.to in ("servers", "sums", "centre")
-
-    @property
-    def updates_copies(self) -> bool:
-        """Whether replicas update copies of the model of their own."""
-        return self.sends.to != "servers"
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether gradients are sent while the backward pass still runs: the key `overlap`."""
-        return bool(self.traits.overlap)
-
-    @property
-    def leaves_out_the_dead(self) -> bool:
-        """Whether those who are left go on without a dead worker: the key `on_death`."""
-        return self.traits.on_death is not None
-
-    @property
-    def shards(self) -> bool:
-        """Whether replicas hold shards of what others have whole: the key `sharding`."""
-        return self.traits.sharding is not None
-
-    @property
-    def looks_at_layers(self) -> bool:
-        """Whether it matters when in a pass which layer is computed."""
-        return self.overlaps or self.traits.sharding == "parameters"
-
-    @property
-    def by_layers(self) -> bool:
-        """Whether computation beside which there is communication may be a forward pass, too."""
-        return self.shards or self.traits.overlap == "forward"
-
-    @property
-    def outlives_workers(self) -> bool:
-        """Whether training goes on, or waits, when hosts fail in its midst and come back.
-
-        Servers have the model; or, without the dead, those who are left.
-        """
-        traits = self.traits
-        served = traits.sends.to in ("servers", "centre")
-        return served or traits.outlives_workers or traits.on_death is not None
-
-    @property
-    def against_rollback(self) -> str:
-        """Why a failure does not end all of it, and what to write instead; empty where it does."""
-        if self.sends.to in ("servers", "centre"):
-            return (
-                "servers keep the model when a worker dies, and nothing is rolled back: leave "
-                "failures.horizon out, then hosts fail inside the run"
-            )
-        return self.traits.against_rollback
-
-    def dies_with_workers(self, cluster: Cluster) -> str:
-        """Why nobody has what a dead worker had; empty where each has all of the model."""
-        if self.drifts:
-            return "every worker has a copy of its own, which dies with it"
-        if self.shards:
-            return "a worker that dies takes its shard with it"
-        if cluster.network.machines(self.workers(cluster)) == 1:
-            return "there is one host, and nobody else has the model"
-        return ""
-
     def check_life(self, cluster: Cluster, policy: str, fewest: int) -> None:
         """Raise ValueError where the life of a job cannot be followed, or not with this policy."""
-        if why := self.against_rollback:
+        if why := self.traits.against_rollback:
             raise ValueError(
                 f"failures.horizon does not go with {self.label!r}: it follows jobs that a failure "
                 f"stops as a whole, but here {why}"
             )
         if policy == "restart":
             return
-        if why := self.dies_with_workers(cluster):
+        hosts = cluster.network.machines(self.workers(cluster))
+        if why := self.traits.dies_with_workers(hosts):
             raise ValueError(
                 f"recovery.policy {policy} does not go with {self.label!r}: {why} (write policy: "
                 "restart)"
             )
-        each = cluster.workers_of_a_host
-        hosts = range(cluster.network.machines(cluster.workers) - 1, fewest - 1, -1)
-        for workers in [number * each for number in hosts] if policy != "wait" else []:
+        fewer = range(hosts - 1, fewest - 1, -1) if policy != "wait" else ()
+        for workers in [number * cluster.workers_of_a_host for number in fewer]:
             try:
                 self.check(cluster.model_copy(update={"workers": workers}))
             except ValueError as error:
@@ -240,11 +135,6 @@ class Strategy(Grown, ABC):
     def recurs_after(self, cluster: Cluster) -> int:
         """After so many updates workers do what they did after the start: a checkpoint's place."""
         return self.round.steps
-
-    @property
-    def drifts(self) -> bool:
-        """Whether a worker goes on with its own copy, so that a step ends when all go on."""
-        return self.sends.what == "parameters" or self.round.of == "outer step"
 
     def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
         """What a checkpoint holds beside each worker's parameters and its optimizer's state."""
@@ -258,7 +148,7 @@ class Strategy(Grown, ABC):
         """
         sums = Copies("sums of gradients", of="gradients")
         coming = Copies("gradients on their way", cluster.workers, of="gradients")
-        held = {"sums": (sums,), "servers": (coming,) if self.overlaps else ()}
+        held = {"sums": (sums,), "servers": (coming,) if self.traits.overlaps else ()}
         return Holds(servers=held.get(self.sends.to, ()))
 
     @property
@@ -268,7 +158,7 @@ class Strategy(Grown, ABC):
 
     def memory(self, cluster: Cluster, workload: Workload) -> Memory:
         """What each worker keeps on its device."""
-        if self.updates_copies:
+        if self.traits.updates_copies:
             optimizer = self.optimizer or workload.optimizer
             kept = replica_memory(workload, optimizer)
         else:
@@ -286,13 +176,13 @@ class Strategy(Grown, ABC):
         kept, each = self.memory(cluster, workload), workload.bytes_per_parameter
         besides = further_bytes(self.saved_besides(cluster), kept.parameters, 0.0, each)
         state = kept.optimizer or 0.0
-        if self.sends.to in ("servers", "centre"):
+        if self.traits.served:
             state = workload.size() * workload.update_rule().numbers_each
         return kept.parameters + state + sum(size for _, size in besides)
 
     def server_memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
         """What the fullest server keeps; None where there are none."""
-        if not self.uses_servers:
+        if not self.traits.uses_servers:
             return None
         return server_memory(
             workload,
@@ -342,7 +232,7 @@ class Strategy(Grown, ABC):
 
         With `overlap` something must be ready before the rest.
         """
-        if self.overlaps and len(set(workload.ready_after(workload.tensors()))) == 1:
+        if self.traits.overlaps and len(set(workload.ready_after(workload.tensors()))) == 1:
             raise refused(
                 "overlap",
                 "has no effect: all gradients are ready at once, at the end of the backward pass "
@@ -351,15 +241,15 @@ class Strategy(Grown, ABC):
 
     def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
-        if self.leaves_out_the_dead and not events:
+        if self.traits.leaves_out_the_dead and not events:
             who = "nobody dies inside the run (events, or failures without a horizon)"
             raise refused("on_death", f"has no effect: {who}")
         self._refuse(events=events[0].cause if events else None)
-        if any(one.ends_workers for one in events) and not self.outlives_workers:
+        if any(one.ends_workers for one in events) and not self.traits.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:
                 can.append("write on_death: continue_with_fewer, to go on with those who are left")
-            if not self.against_rollback:
+            if not self.traits.against_rollback:
                 can.append("give failures.horizon, to follow the job from restart to restart")
             raise ValueError(
                 f"failures without a horizon strike inside the run, and {self.label!r} does not go "

@@ -17,8 +17,8 @@ from varsim.core.units import Bytes
 from varsim.learning.gradient_form import Precision, Quantized
 from varsim.learning.optimizer import AnyOptimizer, Momentum
 from varsim.learning.workload import Workload
-from varsim.strategies.base import Deaths, Pair, Strategy
-from varsim.strategies.traits import Round, Sends, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Deaths, Pair, Round, Sends, Traits
 
 
 class DiLoCo(Strategy):
@@ -163,7 +163,7 @@ class DiLoCo(Strategy):
                 "end of every round: write convention: torchft, or leave delay out"
             )
         sends, outer = Sends("parameters", to="workers"), Round("outer step", self.inner_steps)
-        return Traits(sends, outer, self.overlap, outlives_workers=True, against_rollback=why)
+        return Traits(sends, outer, self.overlap, outlives=True, no_rollback=why)
 
     def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
         return (

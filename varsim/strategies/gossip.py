@@ -23,8 +23,8 @@ from varsim.learning.mixing import (
     shares,
     undirected_ring,
 )
-from varsim.strategies.base import Deaths, Pair, Strategy
-from varsim.strategies.traits import Round, Sends, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Deaths, Pair, Round, Sends, Traits
 
 Partners = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
 
@@ -133,7 +133,7 @@ class Gossip(Strategy):
             "synchronous or push_sum"
         )
         own = Round("iteration", gradients=1, ages_by="exchanges")
-        return Traits(sends, own, against_rollback=why)
+        return Traits(sends, own, no_rollback=why)
 
     def recurs_after(self, cluster: Cluster) -> int:
         """See Strategy; when all matrices have had their turn."""

@@ -15,8 +15,8 @@ from varsim.cluster.workers.worker import Worker
 from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.units import Bytes
 from varsim.learning.workload import Workload
-from varsim.strategies.base import Deaths, Pair, Strategy
-from varsim.strategies.traits import OnDeath, Round, Sends, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Deaths, OnDeath, Pair, Round, Sends, Traits
 
 
 class LocalSgd(Strategy):
@@ -74,7 +74,9 @@ class LocalSgd(Strategy):
                 yield from copies.average(worker)  # (4)
 
     def start(self, job: Job) -> None:
-        copies = AveragedReplicas(job, choice=self._choice, leaves_out=self.leaves_out_the_dead)
+        copies = AveragedReplicas(
+            job, choice=self._choice, leaves_out=self.traits.leaves_out_the_dead
+        )
         job.observe(copies.aggregate, copies.divergence)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, copies)
@@ -108,7 +110,7 @@ class LocalSgd(Strategy):
                 "warmup_steps out"
             )
         sends, outer = Sends("parameters", to="workers"), Round("outer step", self.period)
-        return Traits(sends, outer, on_death=self.on_death, against_rollback=why)
+        return Traits(sends, outer, on_death=self.on_death, no_rollback=why)
 
     def holds(self, cluster: Cluster) -> Holds:
         """And what copies are averaged in, beside them: PyTorch's averager makes one tensor."""

@@ -97,7 +97,7 @@ class NoSynchronization(AsynchronousStrategy):
     def holds(self, cluster: Cluster) -> Holds:
         """And whole gradients, of which one is applied at a time."""
         waiting = Copies("gradients that wait for the lock", cluster.workers, of="gradients")
-        waits = self.use_locking and not self.overlaps  # else they are on their way
+        waits = self.use_locking and not self.traits.overlaps  # else they are on their way
         return super().holds(cluster) + Holds(servers=(waiting,) * waits)
 
     def rules(self, cluster: Cluster) -> Gate | None:

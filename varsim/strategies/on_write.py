@@ -29,10 +29,10 @@ from varsim.cluster.workers.worker import Worker
 from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
 from varsim.core.units import Bytes, format_bytes
 from varsim.learning.workload import Workload
-from varsim.strategies.base import Pair, Strategy
+from varsim.strategies.base import Strategy
 from varsim.strategies.push_pull import OF_PUSH_PULL, PushPull
 from varsim.strategies.sharded import OF_SHARDS, Sharded
-from varsim.strategies.traits import OnDeath, Round, Sends, Traits
+from varsim.strategies.traits import OnDeath, Pair, Round, Sends, Traits
 
 
 class OnWrite(Strategy):
@@ -73,13 +73,15 @@ class OnWrite(Strategy):
             yield from weights.apply_mean(worker, present)  # (3)
 
     def start(self, job: Job) -> None:
-        if self.by_layers or self.uses_servers:
-            (self._sharded if self.by_layers else self._push_pull).start(job)
+        traits, drop = self.traits, self.drop_compute
+        if traits.by_layers or traits.uses_servers:
+            (self._sharded if traits.by_layers else self._push_pull).start(job)
             return
-        drop = self.drop_compute
-        weights = MirroredReplicas(job, drop=drop, leaves_out=self.leaves_out_the_dead)
+        weights = MirroredReplicas(job, drop=drop, leaves_out=traits.leaves_out_the_dead)
         buckets = ready_buckets(job.workload, self._bucketing)
-        exchange = AllReduce(job, weights.group, self._choice, buckets, overlap=self.overlaps)
+        exchange = AllReduce(
+            job, weights.group, self._choice, buckets, overlap=self.traits.overlaps
+        )
         batches = Accumulation(job, exchange, self._micro_batches, drop)
         job.observe(lambda: weights.parameters)
         for worker in job.workers:
@@ -128,7 +130,7 @@ class OnWrite(Strategy):
     @property
     def _choice(self) -> Choice:
         """The algorithm where replicas send to each other."""
-        name = "ring" if self.uses_servers else self.collective
+        name = "ring" if self.traits.uses_servers else self.collective
         return Choice(name, self.ranks_per_group, self.segment_size)
 
     @property
@@ -138,13 +140,13 @@ class OnWrite(Strategy):
         if any(given):
             return Bucketing.of(*given)
         if self.sharding in ("gradients", "parameters"):
-            return Bucketing("blocks") if self.looks_at_layers else None
+            return Bucketing("blocks") if self.traits.looks_at_layers else None
         return Bucketing() if self.overlap else None
 
     @property
     def _push_pull(self) -> PushPull:
         """What replicas do where servers add gradients up."""
-        return PushPull(self.overlaps, self._micro_batches, self.drop_compute)
+        return PushPull(self.traits.overlaps, self._micro_batches, self.drop_compute)
 
     @property
     def _sharded(self) -> Sharded:
@@ -204,15 +206,6 @@ class OnWrite(Strategy):
     def memory(self, cluster: Cluster, workload: Workload) -> Memory:
         return self._sharded.memory(cluster, workload, self.optimizer or workload.optimizer)
 
-    def dies_with_workers(self, cluster: Cluster) -> str:
-        """Layers that are updated one by one are of two versions in between."""
-        if self.overlap == "forward":
-            return (
-                "those who are left may have some layers of the model before an update, others "
-                "after it"
-            )
-        return super().dies_with_workers(cluster)
-
     def check_life(self, cluster: Cluster, policy: str, fewest: int) -> None:
         """An update that is made in the next forward pass has no end of its own."""
         super().check_life(cluster, policy, fewest)
@@ -226,9 +219,9 @@ class OnWrite(Strategy):
             )
 
     def rules(self, cluster: Cluster) -> Reducing | None:
-        if not self.says_only(_COVERED) or self.by_layers or self.uses_servers:
+        if not self.says_only(_COVERED) or self.traits.by_layers or self.traits.uses_servers:
             return None
-        return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
+        return Reducing(self._choice, self._bucketing, self._micro_batches, self.traits.overlaps)
 
     called: ClassVar[str] = "all-reduce"
     made_of: ClassVar[Sequence[type]] = (Accumulation, Choice, Bucketing, PushPull, Sharded)

@@ -18,8 +18,8 @@ from varsim.core.refusal import RefusalError, refused
 from varsim.learning.gradient import Gradient
 from varsim.learning.staleness import Unadjusted
 from varsim.learning.workload import Workload
-from varsim.strategies.base import AsynchronousStrategy, Pair
-from varsim.strategies.traits import Round, Sends, Traits
+from varsim.strategies.base import AsynchronousStrategy
+from varsim.strategies.traits import Pair, Round, Sends, Traits
 
 
 class StaleSynchronous(AsynchronousStrategy):

@@ -19,8 +19,8 @@ from varsim.core.refusal import refused
 from varsim.distribute.accumulator import GradientAccumulator, Take
 from varsim.learning.gradient import Gradient, Parameters
 from varsim.learning.optimizer import MovingAverages, VariableAverages
-from varsim.strategies.base import Strategy, Vain
-from varsim.strategies.traits import Round, Sends, Traits
+from varsim.strategies.base import Strategy
+from varsim.strategies.traits import Round, Sends, Traits, Vain
 
 
 class SyncReplicas(Strategy):

@@ -133,7 +133,9 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
     per_iteration = workers / each if own else 0.0
     nothing = Beginning(strategy, workers, per_iteration)
     left = events - _MADE * workers
-    if strategy.uses_servers and not (cluster.network.kind == "star" and cluster.network.plain):
+    if strategy.traits.uses_servers and not (
+        cluster.network.kind == "star" and cluster.network.plain
+    ):
         left = left * _FLOWS // (_FLOWS + workers)
     if left < _LEAST * workers:
         return nothing._replace(limit=0), events
@@ -229,7 +231,9 @@ def pushed_late(scenario: Scenario) -> list[Strategy]:
     return [
         one
         for one in scenario.strategies
-        if one.uses_servers and not one.updates_copies and with_overlap(scenario, one) is not None
+        if one.traits.uses_servers
+        and not one.traits.updates_copies
+        and with_overlap(scenario, one) is not None
     ]
 
 
@@ -263,7 +267,7 @@ def optimizer_time(scenario: Scenario) -> float:
 
 def optimizer_gains(scenario: Scenario) -> dict[str, float]:
     """The same where workers take `optimizer_time` for their own copies."""
-    copies = [one.label for one in scenario.strategies if one.updates_copies]
+    copies = [one.label for one in scenario.strategies if one.traits.updates_copies]
     if not copies or not (time := optimizer_time(scenario)):
         return {}
     gains = _gains(scenario, optimizer_time=time)

@@ -157,7 +157,7 @@ def _ends(scenario: Scenario, strategy: Strategy, trace: Trace) -> NDArray[np.in
     """When steps were over (ns) since the job was set up."""
     cluster = scenario.cluster_of(strategy)
     ended = trace.steps
-    if strategy.drifts:
+    if strategy.traits.drifts:
         ended = _ended(trace, strategy.recurs_after(cluster))
     return ended - cluster.set_up
 
@@ -182,7 +182,7 @@ def _ended(trace: Trace, each: int) -> NDArray[np.int64]:
 def rules_of(scenario: Scenario, strategy: Strategy) -> InterruptionRules | None:
     """What strikes inside the runs of a strategy, and how it comes back."""
     for failures in in_run(scenario.failures):
-        there = failures if strategy.uses_servers else failures.without_servers()
+        there = failures if strategy.traits.uses_servers else failures.without_servers()
         chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
         whose = served([strategy])
         saved = (

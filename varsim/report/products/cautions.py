@@ -125,7 +125,7 @@ def lockstep(scenario: Scenario) -> Iterator[Note]:
         named[one.label]
         for one in scenario.strategies
         if one.round.of == "iteration"
-        and one.uses_servers
+        and one.traits.uses_servers
         and one.workers(scenario.cluster_of(one)) > 1
     )
     if who:
@@ -182,7 +182,7 @@ def after_backward(
     as fast each would be with overlap. Both by the labels of those that are looked at.
     """
     named = names(scenario)
-    overlapping = {one.updates_copies for one in scenario.strategies if one.overlaps}
+    overlapping = {one.traits.updates_copies for one in scenario.strategies if one.traits.overlaps}
     if True not in overlapping:
         known = {label: gain for label, gain in gains().items() if label in sent}
         best = max(known, key=known.__getitem__, default="")
@@ -230,7 +230,7 @@ def memory_counted(scenario: Scenario) -> Iterator[Note]:
     limits, sizes = scenario.memory, scenario.memory.sizes(scenario.cluster)
     missing = ["activations"] * (limits.activations is None)
     missing += ["optimizer state"] * any(kept.optimizer is None for kept in every)
-    asked = limits != MemoryLimits() or any(one.shards for one in scenario.strategies)
+    asked = limits != MemoryLimits() or any(one.traits.shards for one in scenario.strategies)
     if missing and asked:
         yield Note("memory-parts", {"missing": tuple(missing)})
     if sizes and any(min(sizes) < kept.total <= max(sizes) for kept in every):

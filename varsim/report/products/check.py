@@ -141,7 +141,7 @@ def _columns(scenario: Scenario, begun: Sequence[Beginning]) -> Iterator[Column]
     yield column("waits", "waits for", list(map(_waits, begun)))._replace(prose=True)
     yield column("dropped", "dropped", [_share(_dropped(one)) for one in begun])
     yield column("left_out", "micro-batches dropped", [_share(one.left_out) for one in begun])
-    if any(one.shards or scenario.too_large(one) for one in scenario.strategies) or (
+    if any(one.traits.shards or scenario.too_large(one) for one in scenario.strategies) or (
         scenario.knows_memory
     ):
         kept = [scenario.memory_of(one.strategy).total for one in begun]

@@ -195,7 +195,7 @@ def _together(scenario: Scenario) -> Iterator[Note]:
     for one in scenario.failures.of:
         law, struck = one.between, scenario.strategies
         if one.domain == "server":
-            struck = tuple(each for each in struck if each.uses_servers)
+            struck = tuple(each for each in struck if each.traits.uses_servers)
         clusters = ((each, scenario.cluster_of(each)) for each in struck)
         most = max(members(one.domain, where, each.workers(where)) for each, where in clusters)
         about: dict[str, Value] = {"count": most, "domain": one.domain}

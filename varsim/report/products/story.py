@@ -74,7 +74,7 @@ def report(story: Story) -> Report:
         details=(_setting(scenario), *tables),
         always=1 + len(tables),
         provenance=provenance(scenario),
-        families={one.label: one.family for one in scenario.strategies},
+        families={one.label: one.traits.family for one in scenario.strategies},
         data=Data(_COLUMNS, rows),
         facts=partial(document, story, rows),
     )

@@ -60,7 +60,7 @@ def report(result: "Result") -> Report:
         next="varsim explain FILE" if result.compared else "",
         source=Reproduction(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
-        families={found.named[one.label]: one.family for one in scenario.strategies},
+        families={found.named[one.label]: one.traits.family for one in scenario.strategies},
         files=FILES
         | (OF_FAILURES if scenario.failures is not None else {})
         | (OF_SENDS if of_sends(result.traces) else {}),

@@ -73,7 +73,7 @@ def report(result: "Ran") -> Report:
         appendix=tuple(details(result, named)),
         source=Reproduction(dump_scenario(scenario), "varsim run scenario.yaml --out again"),
         provenance=result.provenance,
-        families={one.label: one.family for one in scenario.strategies},
+        families={one.label: one.traits.family for one in scenario.strategies},
         files={name: said for name, said in FILES.items() if name not in _OF_TRAINING} | _OWN_FILES,
         data=Data(list(COLUMNS["summary"]), result.summary_rows),
         facts=partial(document, result),

@@ -56,7 +56,7 @@ def report(why: "Why") -> Report:
         details=tuple(found.details()),
         source=Reproduction(dump_scenario(scenario), "varsim explain scenario.yaml --out again"),
         provenance=provenance(scenario),
-        families={found.named[one.label]: one.family for one in scenario.strategies},
+        families={found.named[one.label]: one.traits.family for one in scenario.strategies},
         files=_FILES,
         facts=partial(document, why),
         pictures=lambda: tuple(found.charts()),

@@ -111,9 +111,9 @@ class Account:
         self.traces = [self._first(number) for number in range(self.replications)]
         self.stuck = any(trace.standstill or not len(trace.steps) for trace in self.traces)
         (self.strategy,) = scenario.strategies
-        self.label, self.shards = self.strategy.label, self.strategy.shards
+        self.label, self.shards = self.strategy.label, self.strategy.traits.shards
         # Servers may also add up the gradients of workers that have copies of their own.
-        self.servers = self.strategy.uses_servers and not self.strategy.updates_copies
+        self.servers = self.strategy.traits.uses_servers and not self.strategy.traits.updates_copies
         gradients = self.strategy.gradients_per_update(scenario.cluster)
         self._per_iteration = self.workers / gradients  # updates, where no gradient is in vain
         self._updates = max(1, round(self._per_iteration))  # of a round of iterations

@@ -96,7 +96,7 @@ def _no_slow_links(scenario: Scenario) -> Scenario | None:
 
 
 def _free_server(scenario: Scenario) -> Scenario | None:
-    if not scenario.strategies[0].uses_servers:
+    if not scenario.strategies[0].traits.uses_servers:
         return None
     cluster = scenario.cluster
     changes: dict[str, Any] = {"server_update": None}
@@ -132,7 +132,7 @@ def _infinite_but_for_ports(scenario: Scenario) -> Scenario | None:
     cluster = scenario.cluster
     network = cluster.network
     dedicated = getattr(cluster, "servers_on", "dedicated") == "dedicated"
-    if not scenario.strategies[0].uses_servers or not dedicated:
+    if not scenario.strategies[0].traits.uses_servers or not dedicated:
         return None
     if "server_bandwidth" not in type(network).model_fields:
         return None
@@ -163,7 +163,7 @@ def overlapped(scenario: Scenario) -> Scenario | None:
 
 def with_overlap(scenario: Scenario, strategy: Strategy) -> Strategy | None:
     """One that sends gradients in the backward pass; None where it does, or that is refused."""
-    if "overlap" not in type(strategy).model_fields or strategy.overlaps:
+    if "overlap" not in type(strategy).model_fields or strategy.traits.overlaps:
         return None
     try:
         changed = type(strategy).model_validate({**dict(strategy), "overlap": True})
@@ -177,8 +177,8 @@ def with_overlap(scenario: Scenario, strategy: Strategy) -> Strategy | None:
 
 def _can_overlap(strategy: Strategy) -> bool:
     """Whether workers with copies of their own add gradients up once all are computed."""
-    could = "overlap" in type(strategy).model_fields and not strategy.overlaps
-    return could and strategy.updates_copies and strategy.sends.what == "gradients"
+    could = "overlap" in type(strategy).model_fields and not strategy.traits.overlaps
+    return could and strategy.traits.updates_copies and strategy.sends.what == "gradients"
 
 
 # First what can be bought or configured away, outermost first; what is left in the end is compute.
@@ -205,7 +205,7 @@ def _workers(scenario: Scenario) -> int:
 
 
 def _communicates(scenario: Scenario) -> bool:
-    return _workers(scenario) > 1 or scenario.strategies[0].uses_servers
+    return _workers(scenario) > 1 or scenario.strategies[0].traits.uses_servers
 
 
 def _on(scenario: Scenario, **changes: Any) -> Scenario:

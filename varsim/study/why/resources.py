@@ -81,7 +81,7 @@ def _links(traces: Sequence[Trace]) -> Iterator[ResourceUse]:
 
 def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[ResourceUse]:
     """What the busiest server does for one gradient, as often as there was one."""
-    if not scenario.strategies[0].uses_servers:
+    if not scenario.strategies[0].traits.uses_servers:
         return
     handling, applying = _service_times(scenario)
     come = sum(int((GradientTable.of(trace).arrived >= 0).sum()) for trace in traces)
