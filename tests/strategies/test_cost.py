@@ -37,6 +37,20 @@ def test_three_events_per_step_of_an_asynchronous_worker(shards: int) -> None:
     assert trace.heap_events / len(trace.gradients) <= 3.1
 
 
+@pytest.mark.parametrize("workers", [8, 64, 512])
+@pytest.mark.parametrize("strategy", ["none", SYNCHRONOUS], ids=["asynchronous", "synchronous"])
+def test_five_events_per_step_on_fair_links(strategy: Any, workers: int) -> None:
+    """A read and a push take an event each, or two where flows that come later slow them down."""
+    network = {**BUSY["network"], "bandwidth": 40 * workers / 0.05, "sharing": "fair"}
+    steps = 50 * workers
+    if strategy != "none":
+        strategy, steps = {**strategy, "replicas_to_aggregate": round(0.95 * workers)}, 50
+    changes = {**BUSY, "network": network, "stop": {"global_steps": steps}}
+    trace = run(strategy, **changes, cluster=cluster(1, workers))
+
+    assert trace.heap_events / len(trace.gradients) <= 5
+
+
 @pytest.mark.parametrize("workers", [8, 512])
 def test_the_number_of_workers_does_not_matter(workers: int) -> None:
     changes = {**BUSY, "stop": {"global_steps": 6400 // workers}}

@@ -172,6 +172,14 @@ class Clock(simpy.Environment):
 
         self.numbers = numbers()
 
+    def trigger(self, event: Event) -> None:
+        """Let an event happen at this moment, after what is on the heap for it: at once if none."""
+        if self.stopped or self.more_now:
+            event.succeed()
+        else:
+            event._ok, event._value = True, None
+            _happen(event)
+
     def trigger_at(self, time: int, event: Event) -> None:
         """Let an event happen at a moment (ns)."""
         event._ok, event._value = True, None

@@ -6,7 +6,15 @@ number of a worker, `g` of a gradient.
 """
 
 from varsim.cluster.fast import tables as at
-from varsim.cluster.fast.links import pass_flows, put, send, take_off
+from varsim.cluster.fast.links import (
+    is_told,
+    next_told,
+    pass_due,
+    put,
+    see_on,
+    send,
+    take_off,
+)
 from varsim.cluster.fast.tables import NEVER, READ, WRITE, FastRun, Row
 from varsim.cluster.record.trace import Outcome, Phase
 
@@ -46,8 +54,6 @@ def advance(r: FastRun) -> None:
             pass_flows(r)
         elif kind == at.PART_ARRIVES:
             part_arrives(r, who)
-        elif kind == at.ALL_IS_THERE:
-            all_is_there(r, who)
         elif kind == at.TOKENS_COME:
             served, s.served, s.woken = s.served, 0, 0
             release(r, served)
@@ -64,10 +70,10 @@ def advance(r: FastRun) -> None:
             if r.workers[who].come == 2:
                 r.workers[who].come = 0
                 begin(r, who)
-        elif kind == at.READS:
-            begin(r, who)
+        elif kind == at.ALL_IS_THERE:
+            all_is_there(r, who)
         else:
-            put(r, s.now, at.PART_ARRIVES, who)
+            begin(r, who)
 
 
 # ---- workers
@@ -129,17 +135,39 @@ def push(r: FastRun, w: int) -> None:
         worker.awaited = put(r, due, at.ARRIVES, w)
 
 
+def pass_flows(r: FastRun) -> None:
+    """Tell what is there, one event each; then see on."""
+    s = r.state[0]
+    if s.now != s.wake_at:
+        return
+    pass_due(r)
+    if s.telling == 0:
+        s.telling = s.started + 1
+    if is_told(r):
+        who = next_told(r)
+        if is_told(r):
+            put(r, s.now, at.FLOWS_PASS, 0, at.URGENT)
+            part_arrives(r, who)
+            return
+        part_arrives(r, who)
+    see_on(r)
+
+
 def part_arrives(r: FastRun, who: int) -> None:
     """A flow is there; with the last one, what was sent is, unless it was given up meanwhile."""
-    w = who & at.MOST_WORKERS - 1
+    s, w = r.state[0], who & at.MOST_WORKERS - 1
     worker = r.workers[w]
     if worker.turn != who >> at.RANK_BITS:
         return
     worker.missing -= 1
-    if worker.missing == 0:
-        if worker.way == WRITE:
-            take(r, w)
-        put(r, r.state[0].now, at.ALL_IS_THERE, who)
+    if worker.missing:
+        return
+    if worker.way == WRITE:
+        take(r, w)
+    if s.stopped_by or (s.events and r.heap[0] == s.now):
+        put(r, s.now, at.ALL_IS_THERE, who)
+    else:
+        all_is_there(r, who)
 
 
 def all_is_there(r: FastRun, who: int) -> None:

@@ -74,7 +74,7 @@ def send(r: FastRun, w: int, way: int) -> int:
         if r.connections[c].hops:
             start(r, who, way, c)
         else:
-            put(r, s.now, at.PART_PASSES, who)
+            put(r, s.now, at.PART_ARRIVES, who)
     return NEVER
 
 
@@ -148,35 +148,56 @@ def pass_due(r: FastRun) -> None:
             r.hubs[way].due = pass_hub(r, way)
     if r.hubs[at.MESH].due <= s.now:
         r.hubs[at.MESH].due = pass_mesh(r)
-    if s.passed:
-        wake(r, s.now)
+    if s.told < s.passed:
+        wake(r, r.passed[3 * s.told])
 
 
-def passes(r: FastRun, flow: Row) -> None:
-    """A flow has passed, which is to be told now: in the order of starts."""
-    passed, place = r.passed, 3 * r.state[0].passed
-    while place > 0 and passed[place - 3] > flow.number:
+def passes(r: FastRun, flow: Row, due: int) -> None:
+    """A flow has passed, which is told a latency later: in that order, then that of starts."""
+    s, passed = r.state[0], r.passed
+    time, place = due + r.connections[flow.connection].lag, 3 * s.passed
+    while place > 3 * s.told and (
+        passed[place - 3] > time or (passed[place - 3] == time and passed[place - 2] > flow.number)
+    ):
         for field in range(place, place + 3):
             passed[field] = passed[field - 3]
         place -= 3
-    passed[place], passed[place + 1] = flow.number, flow.who
-    passed[place + 2] = r.connections[flow.connection].lag
-    r.state[0].passed += 1
+    passed[place], passed[place + 1], passed[place + 2] = time, flow.number, flow.who
+    s.passed += 1
+    if s.passed - s.told >= s.most_flows and s.halt == 0:
+        s.halt = at.FULL
 
 
-def pass_flows(r: FastRun) -> None:
-    """Tell what has passed, then see to the mesh, and say when the next one does."""
+def is_told(r: FastRun) -> bool:
+    """Whether a flow is to be told now, of those that had started when flows were seen to."""
+    s, first = r.state[0], 3 * r.state[0].told
+    told: bool = s.told < s.passed and r.passed[first] <= s.now and r.passed[first + 1] < s.telling
+    return told
+
+
+def next_told(r: FastRun) -> int:
+    """Whose flow is told now."""
+    s, passed = r.state[0], r.passed
+    who: int = passed[3 * s.told + 2]
+    s.told += 1
+    if 2 * s.told > s.passed:
+        for place in range(3 * s.told, 3 * s.passed):
+            passed[place - 3 * s.told] = passed[place]
+        s.passed -= s.told
+        s.told = 0
+    return who
+
+
+def see_on(r: FastRun) -> None:
+    """See to the mesh, and say when to see to flows again."""
     s = r.state[0]
-    if s.now != s.wake_at:
-        return
-    pass_due(r)
-    for place in range(0, 3 * s.passed, 3):
-        put(r, s.now + r.passed[place + 2], at.PART_ARRIVES, r.passed[place + 1])
-    s.passed = 0
+    s.telling = 0
     if s.changed:
         r.hubs[at.MESH].due = share(r)
     s.wake_at = NEVER
-    wake(r, min(r.hubs[READ].due, r.hubs[WRITE].due, r.hubs[at.MESH].due))
+    if s.told < s.passed:
+        wake(r, r.passed[3 * s.told])
+    wake(r, min(r.hubs[READ].due, r.hubs[WRITE].due, r.hubs[at.MESH].due) + s.later)
 
 
 def join(r: FastRun, who: int, way: int, c: int) -> None:
@@ -196,7 +217,7 @@ def join(r: FastRun, who: int, way: int, c: int) -> None:
     hub.rate = min(hub.bandwidth / hub.count, hub.ceiling)
     if hub.count == 1:
         hub.due = hub.epoch + round((hub.time + (flow.target - hub.virtual) / hub.rate) * 1e9)
-        wake(r, hub.due)
+        wake(r, hub.due + s.later)
 
 
 def pass_hub(r: FastRun, way: int) -> int:
@@ -211,7 +232,7 @@ def pass_hub(r: FastRun, way: int) -> int:
             return due
         hub.virtual, hub.time = target, max(time, hub.time)
         while hub.count and r.flows[base + hub.first].target == target:
-            passes(r, r.flows[base + hub.first])
+            passes(r, r.flows[base + hub.first], due)
             hub.first = (hub.first + 1) % s.workers
             hub.count -= 1
         if hub.count:
@@ -235,7 +256,7 @@ def pass_mesh(r: FastRun) -> int:
     for f in range(s.flows):
         due = r.flows[f].due
         if due <= latest and round(due * 1e9) <= elapsed:
-            passes(r, r.flows[f])
+            passes(r, r.flows[f], s.now)
             continue
         if kept < f:
             into, flow = r.flows[kept], r.flows[f]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.fast import tables as at
+from varsim.cluster.fast.links import pass_due
 from varsim.cluster.fast.start import Start, check_sums
 from varsim.cluster.fast.tables import FastRun, table
 from varsim.cluster.network.batch import MessageBatch
@@ -157,6 +158,8 @@ def under_way(run: FastRun, now: int) -> Ints:
 def _left_of_flows(run: FastRun, end: int) -> Iterator[_Left]:
     """What is on fair links at the end."""
     state = run.state[0]
+    state.now = end - 1  # what ends now is not told any more
+    pass_due(run)
     flows = [(run.hubs[at.MESH], run.flows[f]) for f in range(state.flows)]
     for way in (at.READ, at.WRITE):
         hub = run.hubs[way]

@@ -26,7 +26,7 @@ _MOST_ROWS: Final = 300_000
 # Batches on first-come links of which it is kept when they start there, besides those under way.
 _SENDS: Final = 1 << 14
 # What grows where there is too little room of it, and how many integers or records are one.
-_GROWING: Final = {"heap": 3, "flows": 1, "passed": 3}
+_GROWING: Final = {"heap": 3, "flows": 1, "passed": 12}
 _OF_GRADIENTS: Final = {"gradients": 1, "ended": 1, "steps": 2}  # as many of each
 _SPANS: Final = 8  # of a gradient, at most
 # Rows that are read together: larger arrays would be asked of the system anew each time, which
@@ -90,6 +90,7 @@ class ServedRun:
         (state,) = made["state"]
         state.workers, state.fair = number, cluster.network.sharing == "fair"
         state.meet = state.fair and network.meets and gate.kind not in ("cutoff", "race")
+        state.later = state.meet * made["connections"]["lag"].min()
         state.batch_size, state.width = workload.batch_size, network.width
         state.most_steps, state.most_examples = stop.global_steps or NEVER, stop.examples or NEVER
         state.last = start.last
@@ -146,7 +147,7 @@ class ServedRun:
         kept = under_way(run, int(s.now))
         run.sends[: kept.size], s.sends = kept.ravel(), len(kept)
         full = ["heap"] * bool(s.events >= s.most_events)
-        full += ["flows", "passed"] * bool(s.flows >= s.most_flows)
+        full += ["flows", "passed"] * bool(max(s.flows, s.passed - s.told) >= s.most_flows)
         if 2 * s.sends >= s.most_sends:
             s.most_sends *= 2
             full.append("sends")

@@ -30,8 +30,9 @@ def _record(integers: str, floats: str = "") -> "np.dtype[Any]":
 # Of gates: the oldest and the latest tokens; where the line of workers that wait begins, how many
 # these are, and how many of them may go on; whether the chief waits for gradients, and at which
 # step; gradients kept, the first of this moment, and when that is; how many have the slowest clock.
-# Of fair links: flows started, and in the mesh, of which the last ones come; those that are to be
-# told; whether rates are set anew; when flows are seen to next.
+# Of fair links: flows started, and in the mesh, of which the last ones come; those that have
+# passed, of which the first ones are told, and what may be told now; whether rates are set anew;
+# when flows are seen to next, and how long after they have passed, at least.
 # What does not change: until when (ns); sizes; the gate, and the phase of who waits there; when
 # workers are set up; the place of a draw, as a mask; integers of a record of `sends`, and links of
 # a flow, at most.
@@ -40,7 +41,7 @@ STATE: Final = _record(
     "sends spans writes record "
     "head_step head_left last_step woken line_at waiting served takes take_step left "
     "first_now latest settling slowest slowest_count "
-    "started flows coming passed changed wake_at "
+    "started flows coming passed told telling changed wake_at later "
     "last most_events most_sends most_spans most_flows most_steps most_examples batch_size "
     "workers fair meet kind needed tokens bound keeps waits set_up mask width hops"
 )
@@ -94,7 +95,7 @@ class FastRun(NamedTuple):
     sends: Table  # batches on first-come links: whose, which way, until when, its start on each
     flows: Table
     hubs: Table
-    passed: Table  # flows that are to be told: number, whose, latency
+    passed: Table  # flows that are to be told: when, number, whose
     spans: Table  # that are written
     open: Table  # links with flows that have no rate yet
 
@@ -117,7 +118,7 @@ def table(name: str, size: int) -> Table:
 READS, COMPUTED, ARRIVES, GOES_ON = range(4)
 # for a worker that waits, for a number of those, for the chief, for the run, for flows.
 RELEASED, RELEASES, CHIEF_WAKES, TOKENS_COME, SETTLES = range(4, 9)
-FLOWS_PASS, PART_PASSES, PART_ARRIVES, ALL_IS_THERE = range(9, 13)
+FLOWS_PASS, PART_ARRIVES, ALL_IS_THERE = range(9, 12)
 KIND_BITS, RANK_BITS = 4, 20  # an event is whom it is for, and its kind in so many bits
 MOST_WORKERS: Final = 1 << RANK_BITS
 

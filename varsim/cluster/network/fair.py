@@ -50,11 +50,13 @@ class FairShare:
         self._mesh = Mesh()
         self._holder: dict[Link, Sharing] = {}  # the hub or mesh of every link in use
         self._started = 0
-        self._passed: list[Passed] = []  # marks that have passed and are to be told now
+        self._passed: list[Passed] = []  # a heap of marks that have passed and are to be told
         # When a hub or the mesh may next be due: never too late; too early where flows have come.
         self._agenda: list[tuple[int, int, Sharing]] = []
         self._entries = 0
+        self._later = NEVER  # how long (ns) after a mark is due something is to be done, at least
         self._wake_at = NEVER
+        self._telling = 0  # flows that had been started when it woke
 
     def start(
         self,
@@ -62,25 +64,29 @@ class FairShare:
         marks: Sequence[float],
         reached: Callable[[int], None],
         *,
+        later: int = 0,
         empty: float = 0.0,
     ) -> None:
         """Start a flow of marks[-1] bytes over all links of `route` at once.
 
         route: one or more links, all different. marks: bytes since the start, never falling.
-        reached(i) is called at the instant (nearest ns) at which marks[i] bytes have passed; for
-        0 bytes that is this instant, but not from inside `start`. What is reached in the same
-        instant is told in the order in which the flows were started. `empty`: so much of it, at its
-        beginning, only keeps the links busy.
+        reached(i) is called `later` ns after the instant (nearest ns) at which marks[i] bytes have
+        passed; for 0 bytes that is this instant, but not from inside `start`. What is told in the
+        same instant is told in the order in which the flows were started. `empty`: so much of it,
+        at its beginning, only keeps the links busy.
         """
         now = self._clock.time
         self._started += 1
-        flow = Flow(route, marks, reached, self._started, empty)
+        flow = Flow(route, marks, reached, self._started, later, empty)
         if marks[-1] <= 0:
-            self._passed += [(flow.number, index, flow) for index in range(len(marks))]
-            self._wake(now)
+            for index in range(len(marks)):
+                flow.tell(index, now, self._passed)
+            self._wake(self._passed[0][0])
             return
         if self._agenda and self._agenda[0][0] <= now:
-            self._pass_marks(now)  # flows that end now are to be off their links
+            self._pass_marks(now)  # flows that have ended are to be off their links
+        if later < self._later:
+            self._tell_sooner(later)
         holder = self._holder
         used = [link for link in route if link in holder]
         found = holder[used[0]] if len(used) == 1 else None
@@ -96,6 +102,8 @@ class FairShare:
 
     def count(self, end: int) -> None:
         """Count what has passed of the flows that are there at the end of the run (ns)."""
+        self._wake_at = 0  # nobody is called any more
+        self._pass_marks(end - 1)  # what ends now is not told any more
         for sharing in {id(one): one for one in self._holder.values()}.values():
             for flow, passed in sharing.dissolve(end):
                 flow.count(passed)
@@ -108,7 +116,14 @@ class FairShare:
                 for other, passed in hub.dissolve(now):
                     self._mesh.add(other, passed, now, self._holder)
         self._mesh.add(flow, 0.0, now, self._holder)
+        self._tell_sooner(0)  # its rates change when a flow ends
         self._wake(now)
+
+    def _tell_sooner(self, later: int) -> None:
+        """From now on something is to be done so long (ns) after a mark is due."""
+        self._later = later
+        if self._agenda:
+            self._wake(self._agenda[0][0] + later)
 
     def _pass_marks(self, now: int) -> None:
         """Collect all marks due by now; what stays on the agenda is later."""
@@ -118,7 +133,7 @@ class FairShare:
             if time == sharing.expected:
                 self._expect(sharing.pass_marks(now, self._passed, self._holder), sharing)
         if self._passed:
-            self._wake(now)
+            self._wake(self._passed[0][0])
 
     def _expect(self, time: int, sharing: Sharing) -> None:
         """Put a hub or the mesh on the agenda; what it had there before is out of date."""
@@ -126,7 +141,7 @@ class FairShare:
         if time < NEVER:
             self._entries += 1  # so that the heap never compares what comes after it
             heappush(self._agenda, (time, self._entries, sharing))
-            self._wake(time)
+            self._wake(time + self._later)
 
     def _wake(self, time: int) -> None:
         """Have the clock call `_settle` at a time (ns), if it does not call earlier anyway."""
@@ -135,22 +150,27 @@ class FairShare:
             self._clock.call_at(time, self._settle)
 
     def _settle(self) -> None:
-        """Tell what has been reached, then see to the mesh's rates and the next call."""
+        """Tell what has been reached, one event each; then see to the rates and the next call."""
         now = self._clock.time
         if now != self._wake_at:
             return  # replaced by an earlier call; the clock cannot take one back
         self._pass_marks(now)
-        passed, self._passed = self._passed, []
-        passed.sort()
-        for _, index, flow in passed:
-            flow.reached(index)  # may start flows; as _wake_at is still now, that calls nobody
+        self._telling = self._telling or self._started + 1
+        if self._passed and self._passed[0] < (now, self._telling):
+            *_, index, flow = heappop(self._passed)
+            if self._passed and self._passed[0] < (now, self._telling):
+                self._clock.call_first(now, self._settle)
+                flow.reached(index)  # as _wake_at is still now, what it starts calls nobody
+                return
+            flow.reached(index)
+        self._telling = 0
         if self._mesh.changed:
             self._expect(self._mesh.share(now), self._mesh)
         self._wake_at = NEVER
         if self._passed:
-            self._wake(now)
-        elif self._agenda:
-            self._wake(self._agenda[0][0])
+            self._wake(self._passed[0][0])
+        if self._agenda:
+            self._wake(self._agenda[0][0] + self._later)
 
 
 class FlowGroup:
@@ -224,18 +244,17 @@ class Hub(Sharing):
         return sorted(flows, key=lambda entry: entry[0].number)
 
     def pass_marks(self, now: int, passed: list[Passed], holder: dict[Link, Sharing]) -> int:
-        elapsed = now - self._epoch
         while self._count:
             time, group = self._first()
-            due = round(time * 1e9)
-            if due > elapsed:
-                return self._epoch + due
+            due = self._epoch + round(time * 1e9)
+            if due > now:
+                return due
             self._advance(time)
             heap = group.heap
             group.virtual = virtual = heap[0][0]  # exactly, whatever the rounding of the steps
             while heap and heap[0][0] == virtual:
                 flow = heap[0][2]
-                passed.append((flow.number, flow.step, flow))
+                flow.tell(flow.step, due, passed)
                 flow.step += 1
                 if flow.step < len(flow.marks):
                     mark = flow.entered + flow.marks[flow.step]

@@ -11,6 +11,7 @@ of convergence order of maxmin rate allocation", INFOCOM 2001.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from heapq import heappush
 from itertools import compress
 from typing import Final, TypeAlias
 
@@ -58,9 +59,9 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 
 
 class Flow:
-    """Flow of bytes over a route, and whom to tell when its marks have passed."""
+    """Flow of bytes over a route, and whom to tell (`later` ns) after its marks have passed."""
 
-    __slots__ = ("_empty", "entered", "marks", "number", "reached", "route", "step")
+    __slots__ = ("_empty", "_later", "entered", "marks", "number", "reached", "route", "step")
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class Flow:
         marks: Sequence[float],
         reached: Callable[[int], None],
         number: int,
-        empty: float = 0.0,
+        later: int,
+        empty: float,
     ) -> None:
         self.route = route
         self.marks = marks
@@ -76,7 +78,11 @@ class Flow:
         self.number = number  # flows are numbered in the order in which they were started
         self.step = 0  # the mark that it will pass next
         self.entered = 0.0  # a hub's virtual time when it came
-        self._empty = empty  # see FairShare.start
+        self._later, self._empty = later, empty  # see FairShare.start
+
+    def tell(self, mark: int, now: int, passed: "list[Passed]") -> None:
+        """A mark has passed now (ns): put it on the heap of those that are to be told."""
+        heappush(passed, (now + self._later, self.number, mark, self))
 
     def ends(self) -> None:
         """All of it has passed its links."""
@@ -90,8 +96,8 @@ class Flow:
             link.add(size, passed, relayed=link.begins and hop > 0)
 
 
-# A mark that has passed: the flow's number, the mark's index, the flow. Sorts as it is told.
-Passed: TypeAlias = tuple[int, int, Flow]
+# A mark that has passed: when it is told (ns), the flow's number, the mark's index, the flow.
+Passed: TypeAlias = tuple[int, int, int, Flow]
 
 
 class Sharing(ABC):
@@ -160,7 +166,7 @@ class Mesh(Sharing):
             if round(float(due[index]) * 1e9) > elapsed:
                 continue
             flow = self._flows[index]
-            passed.append((flow.number, flow.step, flow))
+            flow.tell(flow.step, now, passed)
             flow.step += 1
             if flow.step == len(flow.marks):
                 ended.append(index)

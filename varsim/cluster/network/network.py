@@ -157,70 +157,6 @@ class Network(ABC):
         """
 
 
-class WaitingNetwork(Network):
-    """Network whose links nobody knows ahead to be done: whoever sends waits for an event."""
-
-    @abstractmethod
-    def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
-        """Let marks[-1] bytes pass a route; `reached(i)` when marks[i] of them have passed.
-
-        It counts what has passed a link, and at the end of the run what is under way.
-        """
-
-    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        yield from worker.free()
-        requested = content()
-        yield from self._transfer(worker, batch, lambda item: None, READ)
-        return requested
-
-    def send(
-        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
-    ) -> Activity[None]:
-        deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
-        yield from self._transfer(worker, batch, deliver, WRITE)
-
-    def pass_on(
-        self,
-        route: Route,
-        size: float,
-        passed: Callable[[], None],
-        arrived: Callable[[], None],
-        sooner: int = 0,
-    ) -> None:
-        def reached(_: int) -> None:
-            passed()
-            self.clock.call_at(self.clock.time + self.latency(route) - sooner, arrived)
-
-        if route:
-            self._carry(route, (size,), reached)
-        else:
-            self.clock.call_at(self.clock.time, partial(reached, 0))
-
-    def _transfer(
-        self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
-    ) -> Activity[None]:
-        clock = self.clock
-        arrivals = Arrivals(clock, batch.schedule.parts, deliver)
-
-        def reached(items: list[int], latency: int, mark: int) -> None:
-            clock.call_at(clock.time + latency, partial(arrivals.part, items[mark]))
-
-        for route, items, marks in batch.marks:
-            told = partial(reached, items, self.latency(route))
-            if route:
-                self._carry(route, marks, told)
-            else:
-                for mark in range(len(items)):
-                    clock.call_at(clock.time, partial(told, mark))
-        worker.waits(phase, self)
-        yield arrivals.all
-        worker.waits_for = None
-        worker.transferred(phase, clock.time, batch.alone)
-
-    def __str__(self) -> str:
-        return "a transfer"
-
-
 class Arrivals:
     """Arrivals of something that is sent in items, and these in parts.
 
@@ -229,6 +165,7 @@ class Arrivals:
     """
 
     def __init__(self, clock: Clock, parts: Sequence[int], arrived: Callable[[int], None]) -> None:
+        self._clock = clock
         self.all = Event(clock)
         self.awaited = True  # somebody still waits for all of it
         self._parts = list(parts)
@@ -248,7 +185,11 @@ class Arrivals:
         self._missing -= 1
         self._arrived(item)
         if not self._missing and self.awaited:
-            self.all.succeed()
+            self._clock.trigger(self.all)
+
+    def part_of(self, items: Sequence[int], place: int) -> None:
+        """A part of the item at a place is there."""
+        self.part(items[place])
 
 
 def deliver_item(clock: Clock, item: int, content: Content, arrived: Arrived) -> None:
@@ -330,35 +271,88 @@ class FirstComeNetwork(Network):
         return batch
 
 
-class FairNetwork(WaitingNetwork):
-    """Fair network: all hosts that use a link share it evenly."""
+class FairNetwork(Network):
+    """Fair network: all hosts that use a link share it evenly; whoever sends waits for an event."""
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
         self._share = FairShare(clock)
         self.also_count(self._share.count)
 
+    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
+        yield from worker.free()
+        requested = content()
+        yield from self._transfer(worker, batch, lambda item: None, READ)
+        return requested
+
+    def send(
+        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
+    ) -> Activity[None]:
+        deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
+        yield from self._transfer(worker, batch, deliver, WRITE)
+
+    def pass_on(
+        self,
+        route: Route,
+        size: float,
+        passed: Callable[[], None],
+        arrived: Callable[[], None],
+        sooner: int = 0,
+    ) -> None:
+        def reached(_: int) -> None:
+            passed()
+            self.clock.call_at(self.clock.time + self.latency(route) - sooner, arrived)
+
+        if route:
+            self._carry(route, (size,), reached, 0)
+        else:
+            self.clock.call_at(self.clock.time, partial(reached, 0))
+
+    def _transfer(
+        self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
+    ) -> Activity[None]:
+        clock = self.clock
+        arrivals = Arrivals(clock, batch.schedule.parts, deliver)
+        for route, items, marks in batch.marks:
+            if route:
+                there = partial(arrivals.part_of, items)
+                self._carry(route, marks, there, self.latency(route))
+            else:
+                for item in items:
+                    clock.call_at(clock.time, partial(arrivals.part, item))
+        worker.waits(phase, self)
+        yield arrivals.all
+        worker.waits_for = None
+        worker.transferred(phase, clock.time, batch.alone)
+
     def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
         slowest = max([link.hold(size) for link in route], default=0)
         return [(link, later, slowest) for link, later, _ in super().passing(route, size)]
 
-    def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
-        overhead = route[0].overhead
-        if overhead:
-            self._carry_one(route, marks, reached, 0)
+    def _carry(
+        self, route: Route, marks: Sequence[float], there: Callable[[int], None], later: int
+    ) -> None:
+        """Let marks[-1] bytes pass a route; `there(i)` so long (ns) after marks[i] of them have."""
+        if route[0].overhead:
+            self._carry_one(route, marks, there, later, 0)
         else:
-            self._share.start(route, marks, reached)
+            self._share.start(route, marks, there, later=later)
 
     def _carry_one(
-        self, route: Route, marks: Sequence[float], reached: Callable[[int], None], index: int
+        self,
+        route: Route,
+        marks: Sequence[float],
+        there: Callable[[int], None],
+        later: int,
+        index: int,
     ) -> None:
         """The overhead of a message on its first link, then the message, then the next one."""
         size = marks[index] - marks[index - 1] if index else marks[0]
 
         def passed(_: int) -> None:
-            reached(index)
+            self.clock.call_at(self.clock.time + later, partial(there, index))
             if index + 1 < len(marks):
-                self._carry_one(route, marks, reached, index + 1)
+                self._carry_one(route, marks, there, later, index + 1)
 
         first = route[0]
         taken = first.overhead * first.bandwidth / 1e9
@@ -368,6 +362,9 @@ class FairNetwork(WaitingNetwork):
             lambda _: self._share.start(route, (size,), passed),
             empty=taken,
         )
+
+    def __str__(self) -> str:
+        return "a transfer"
 
 
 def network(clock: Clock, topology: Topology) -> Network:
