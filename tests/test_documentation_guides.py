@@ -56,6 +56,21 @@ def test_a_trace_is_read_as_shown(
     assert capsys.readouterr().out == blocks("text", text)[0]
 
 
+def test_recorded_runs_become_a_scenario_that_predicts_others_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "validation").symlink_to(ROOT / "validation")
+    said = ""
+    for command in re.findall(r"^\$ varsim (.*)$", page("how_to/record"), re.M):
+        done = CliRunner().invoke(cli.app, shlex.split(command))
+        assert done.exit_code == 0, done.stderr
+        said += done.stdout
+    (shown,) = blocks("text", page("how_to/record"))
+    assert " ".join(shown.split()) in " ".join(said.split())
+    assert CliRunner().invoke(cli.app, ["run", "measured.yaml", "--no-plots"]).exit_code == 0
+
+
 @pytest.mark.slow
 @pytest.mark.product
 @pytest.mark.parametrize(
@@ -78,7 +93,6 @@ def test_a_tutorial_shows_what_is_printed(
     [
         "reference/command_line",
         pytest.param("how_to/plan", marks=pytest.mark.slow),  # 25 s
-        pytest.param("how_to/record", marks=[pytest.mark.slow, pytest.mark.product]),
         pytest.param("how_to/sweep", marks=[pytest.mark.slow, pytest.mark.product]),
         pytest.param("how_to/tune", marks=[pytest.mark.slow, pytest.mark.product]),
     ],

@@ -2,9 +2,9 @@
 
     torchrun --nproc_per_node 4 validation/loop.py DIR RUN
 
-Every rank sleeps for 20 ms a step, the last one `--slow` times as long, as if it computed; the
-backward pass, the gradients and their all-reduce are real. `validation/data/loop` was made so, and
-`varsim validate --runs validation/data/loop` predicts each half of it from the other.
+Every rank sleeps for 20 ms a step, as if it computed; the forward and the backward pass, the
+gradients and their all-reduce are real. With `--slow 2` the last rank does all of that twice where
+others do it once. `validation/data/loop` was made so.
 """
 
 import argparse
@@ -26,22 +26,29 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("run")
     parser.add_argument("--width", type=int, default=1024, help="of the hidden layer")
-    parser.add_argument("--slow", type=float, default=1.0, help="how much slower the last rank is")
+    parser.add_argument("--slow", type=int, default=1, help="batches of the last rank in a step")
     parser.add_argument("--steps", type=int, default=60)
     asked = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     last = dist.get_rank() == dist.get_world_size() - 1
-    wide = asked.width
+    batches, wide = asked.slow if last else 1, asked.width
     layers = torch.nn.Linear(INPUTS, wide), torch.nn.ReLU(), torch.nn.Linear(wide, INPUTS)
     model = DistributedDataParallel(torch.nn.Sequential(*layers))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    with Recorder(asked.directory, asked.run) as recorder:
+
+    def learn() -> None:
+        time.sleep(PACE)
+        model(torch.randn(32, INPUTS)).square().mean().backward()
+
+    with Recorder(asked.directory, asked.run, slow=batches) as recorder:
         recorder.watch(model)
         for _ in range(asked.steps):
-            time.sleep(PACE * (asked.slow if last else 1.0))
             optimizer.zero_grad()
-            model(torch.randn(32, INPUTS)).square().mean().backward()
+            with model.no_sync():
+                for _ in range(batches - 1):
+                    learn()
+            learn()
             optimizer.step()
     dist.destroy_process_group()
 

@@ -43,9 +43,11 @@ class Recorder:
     directory: for the files of all ranks and runs; made if it is not there.
     run: the name of this run, the same on every rank; letters, digits, `_`, `.` and `-`.
     rank, ranks: which rank this is, of how many; by default as the job itself says.
+    slow: how many times as long as usual this rank computes, where you know or made it so. A
+        prediction of the run is told of it; by default nothing is said.
     warm_up: how many collectives at the beginning are left out; first steps compile and allocate.
 
-    ValueError: a bad name or rank, or nothing says which rank this is.
+    ValueError: a bad name, rank or factor, or nothing says which rank this is.
 
     A recorder is a context, too: `with Recorder(...) as recorder`.
     """
@@ -57,18 +59,21 @@ class Recorder:
         *,
         rank: int | None = None,
         ranks: int | None = None,
+        slow: float = 1.0,
         warm_up: int = 1,
     ) -> None:
         if not _NAME.fullmatch(run):
             raise ValueError(f"run {run!r}: at most 64 letters, digits, '_', '.' and '-'")
         if warm_up < 0:
             raise ValueError(f"warm_up is {warm_up}; it counts collectives, from 0")
+        if not 0.01 <= slow <= 100:
+            raise ValueError(f"slow is {slow}; it is a factor from 0.01 to 100")
         own, all_of_them = _place() if rank is None or ranks is None else (rank, ranks)
         self.rank = own if rank is None else rank
         self.ranks = all_of_them if ranks is None else ranks
         if not 0 <= self.rank < self.ranks:
             raise ValueError(f"rank {self.rank} is not one of {self.ranks}, counted from 0")
-        self.run = run
+        self.run, self.slow = run, float(slow)
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._left_out = warm_up
@@ -133,6 +138,7 @@ class Recorder:
             "run": self.run,
             "rank": self.rank,
             "ranks": self.ranks,
+            "slow": self.slow,
             "clock": _clock(),
             "began": round(self._began, 6),
             "bytes": self._bytes,

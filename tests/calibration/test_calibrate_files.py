@@ -352,8 +352,8 @@ class TestRefusals:
         Path("steps.csv").write_text("seconds\n1\n2\n")
 
         assert "--ranks has no effect: there are no files" in " ".join(refusal("--ranks", "4"))
-        said = " ".join(refusal("steps.csv", "--half", "all"))
-        assert "--half has no effect: files are measured, not recorded runs" in said
+        said = " ".join(refusal("steps.csv", "--run", "one"))
+        assert "--run has no effect: files are measured, not recorded runs" in said
         assert refusal("steps.csv", "--size", "1 MB") == [
             "varsim: --size has no effect: no transfers were measured"
         ]

@@ -13,13 +13,13 @@ from varsim.record import Recorder
 
 
 def test_a_recorder_writes_one_file_of_its_rank(tmp_path: Path) -> None:
-    with Recorder(tmp_path, "mine", rank=1, ranks=2) as recorder:
+    with Recorder(tmp_path, "mine", rank=1, ranks=2, slow=2) as recorder:
         for _ in range(4):
             with recorder.collective(64):
                 pass
     found = json.loads((tmp_path / "mine.rank1.json").read_text())
 
-    assert (found["run"], found["rank"], found["ranks"]) == ("mine", 1, 2)
+    assert (found["run"], found["rank"], found["ranks"], found["slow"]) == ("mine", 1, 2, 2.0)
     assert found["bytes"] == [64] * 3  # the first one is warm-up
     moments = [found["began"], *sum(zip(found["before"], found["after"], strict=True), ())]
     assert moments == sorted(moments)
@@ -31,6 +31,7 @@ def test_a_recorder_writes_one_file_of_its_rank(tmp_path: Path) -> None:
         ({"run": "a/b"}, "run 'a/b'"),
         ({"rank": 2}, "rank 2 is not one of 2"),
         ({"warm_up": -1}, "warm_up is -1"),
+        ({"slow": 0}, "slow is 0; it is a factor"),
         ({"rank": None}, "which rank is this"),
     ],
 )

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.seams import load_scenario
 from tests.validation.recording import asynchronous, collective, run_of, sync, table
 from varsim.calibration.recorded.comparison import (
     Comparison,
-    calibrate_half,
     compare,
     error,
     family_of,
@@ -21,7 +19,6 @@ from varsim.calibration.recorded.comparison import (
 )
 from varsim.calibration.recorded.runs import Run
 from varsim.cluster.description.servers import Overheads
-from varsim.report.products.recorded import fragment
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 MET = Overheads(message=0.3e-3)
@@ -92,25 +89,3 @@ def test_errors_and_their_spread() -> None:
     pairs = [(1.0, 1.0), (0.8, 1.0), (1.1, 1.0), (None, 1.0), (1.0, None)]
     assert spread(pairs) == Spread(3, pytest.approx(0.1), pytest.approx(0.2))
     assert spread([(None, 1.0)]) is None
-
-
-@pytest.mark.parametrize("family", ["parameter servers", "collectives"])
-def test_a_fragment_is_part_of_a_scenario(family: str, tmp_path: Path) -> None:
-    found = calibrate_half(read(files(), tmp_path), family)
-    assert found is not None
-    text = "\n".join(fragment(found))
-    kind = "{kind: on_write}" if family == "collectives" else "{kind: sync_replicas, N: 2}"
-    path = tmp_path / "scenario.yaml"
-    path.write_text(
-        "name: fragment\n"
-        + text
-        + "\n  workers: 2\n  compute: {kind: constant, value: 100 ms}\n"
-        + "  network: {kind: star, bandwidth: 1 Gbit/s, latency: 1 us}\n"
-        + "workload: {problem: {kind: timing, size: 1 kB}}\n"
-        + f"strategies: [{kind.replace('N:', 'replicas_to_aggregate:')}]\n"
-        + "stop: {global_steps: 3}\n"
-    )
-    assert load_scenario(path).cluster.overheads == found.overheads.only(
-        frozenset(found.overheads.given)
-    )
-    assert all(f"#   {run}: " in text for run in found.runs)

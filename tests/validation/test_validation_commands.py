@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
 
+import varsim
 from tests.seams import app as cli
 from tests.validation.recording import collective, sync, table, write
 from varsim.cluster.description.servers import Overheads
@@ -57,11 +57,11 @@ def test_validate_as_data(folder: Path) -> None:
 
 
 def test_calibrate_as_data(folder: Path) -> None:
-    result = invoke("calibrate", "--runs", "runs", "--format", "json")
+    result = invoke("calibrate", "--runs", "runs", "--run", "ring_a", "--format", "json")
 
-    _, rings = json.loads(result.stdout)["parts"]
-    assert rings["scenario"] == {"cluster": {"overheads": {"message": "200 us"}}}
-    assert "calibrated on: ring_a" in rings["remarks"]
+    told = json.loads(result.stdout)
+    assert told["scenario"]["cluster"]["overheads"] == {"message": "200 us"}
+    assert "Fitted to: ring_a, ring_b" in told["remarks"]
 
 
 def test_validate_writes_a_page_and_a_figure(folder: Path) -> None:
@@ -120,19 +120,18 @@ class TestWrongFiles:
         assert result.stderr == "varsim: nowhere: there is no such folder\n"
 
 
-@pytest.mark.parametrize(
-    ("half", "run"), [("first", "ring_a"), ("second", "ring_b"), ("all", "ring_a, ring_b")]
-)
-def test_calibrate_prints_a_part_of_a_scenario_for_each_family(
-    folder: Path, half: str, run: str
-) -> None:
-    result = invoke("calibrate", "--runs", "runs", "--half", half)
+def test_calibrate_makes_the_scenario_of_parameter_servers_too(folder: Path) -> None:
+    result = invoke("calibrate", "--runs", "runs", "--run", "b", "--out", "b.yaml")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    servers, rings = YAML(typ="safe").load_all(result.stdout)
-    assert list(servers["cluster"]["overheads"]) == [
-        *("first_iteration", "pull", "push", "commit", "wake")
-    ]
-    assert rings == {"cluster": {"overheads": {"message": "200 us"}}}
-    assert f"# calibrated on: {run}\n" in result.stdout
-    assert "collective" in result.stdout
+    scenario = varsim.load("b.yaml")
+    assert (scenario.cluster.workers, scenario.strategies[0].kind) == (5, "sync_replicas")
+    assert scenario.cluster.overheads is not None
+    assert scenario.cluster.overheads.pull == pytest.approx(SYNCED.pull, rel=0.2)
+    predicted = invoke("validate", "b.yaml", "--runs", "runs", "--max-error", "5%")
+    assert predicted.exit_code == 2  # the rings are of another strategy
+    assert "is of on_write, and the scenario of sync_replicas" in predicted.stderr
+    (folder / "ring_a.json").unlink()
+    (folder / "ring_b.json").unlink()
+    predicted = invoke("validate", "b.yaml", "--runs", "runs", "--format", "json")
+    assert {row["row"] for row in json.loads(predicted.stdout)["runs"]} == {"a", "b"}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -12,10 +12,9 @@ from varsim.cli.console import OUT_OF_BOUNDS, complain, refuse, show, write
 
 if TYPE_CHECKING:
     from varsim.calibration.forms import FormOptions
+    from varsim.calibration.fragment import Fragment
     from varsim.calibration.recorded.runs import Run
     from varsim.report.told import Report
-
-Halves: TypeAlias = Literal["first", "second", "all"]
 
 # At the head of what is written to a file: by this it may be replaced.
 MARK: Final = "# Made by varsim calibrate."
@@ -114,23 +113,26 @@ def calibrate(
     ] = None,
     quiet: options.Quiet = False,
     runs: options.Runs = None,
-    half: Annotated[
-        Halves, typer.Option(help="Use the first half of the runs, the second, or all.")
-    ] = "first",
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The recorded run to describe; default: that of most ranks."
+        ),
+    ] = None,
     format: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", help="A part of a scenario, or JSON.")
+        Literal["yaml", "json"], typer.Option("--format", help="YAML, or JSON.")
     ] = "yaml",
 ) -> None:
-    """Turn measurements into part of a scenario.
+    """Turn measurements into a scenario, or into a part of one.
 
-    With files: latency and bandwidth, or the distribution of compute times. Without: the overheads
-    of a cluster, from recorded runs (--runs, --half).
+    With files, a part: latency and bandwidth, or the distribution of compute times. From recorded
+    runs (--runs), a whole scenario.
     """
     _check_options(
         bool(files),
         {"--as": form, "--size": size, "--collective": collective, "--ranks": ranks, "--unit": unit}
-        | {"--workers-per-node": workers_per_node, "--idle": idle, "--out": out},
-        {"--runs": runs, "--half": None if half == "first" else half},
+        | {"--workers-per-node": workers_per_node, "--idle": idle},
+        {"--runs": runs, "--run": run},
     )
     if out is not None and format == "json":
         raise typer.BadParameter("--format json has no effect: --out writes YAML")
@@ -140,7 +142,7 @@ def calibrate(
         asked = FormOptions(form, collective, ranks, unit, idle)
         _fit(files, asked, size, workers_per_node, out, quiet, format)
     elif runs is not None:
-        _show_parts(_learnt(runs, half), format)
+        _describe(runs, run, out, format)
     else:
         raise typer.BadParameter("name files of measurements, or recorded runs: --runs DIR")
 
@@ -170,24 +172,49 @@ def _fit(
     from varsim.calibration.fragment import fragment
     from varsim.calibration.measurement import UnreadableError
 
-    beside = None if out is None else out.with_suffix(".csv")
     measured_too = {file.resolve() for file in files}
     _refuse_measured(out, measured_too)
-    if out is not None and out == beside:
-        refuse(f"what is written is YAML: not {out}, but {out.with_suffix('.yaml')}")
+    beside = _beside(out)
     try:
         measured = read_files(files, asked, _said(quiet))
         found = fragment(measured, size, None if beside is None else beside.name, per_node)
     except UnreadableError as error:
         refuse(str(error))
-    text = "".join(f"{line}\n" for line in found.lines)
+    if found.csv is not None:
+        _refuse_measured(beside, measured_too)
+    _hand_over(found, out, format, f"{MARK}\n")
+
+
+def _describe(folder: Path, run: str | None, out: Path | None, format: str) -> None:
+    """Print the scenario of a recorded run, or write it to `out`."""
+    from varsim.calibration.measurement import UnreadableError
+    from varsim.calibration.recorded.described import described
+
+    beside = _beside(out)
+    try:
+        found = described(read(folder), run, None if beside is None else beside.name, MARK)
+    except UnreadableError as error:
+        refuse(str(error))
+    _hand_over(found, out, format)
+
+
+def _beside(out: Path | None) -> Path | None:
+    """The CSV of step times that may be written beside a scenario."""
+    if out is None:
+        return None
+    if out == (beside := out.with_suffix(".csv")):
+        refuse(f"what is written is YAML: not {out}, but {out.with_suffix('.yaml')}")
+    return beside
+
+
+def _hand_over(found: "Fragment", out: Path | None, format: str, head: str = "") -> None:
+    """Print what was fitted, or write it to `out` below `head`, and its CSV beside it."""
+    beside = _beside(out)
     if out is None or beside is None:
-        _show_parts([found.lines], format)
+        _show(found.lines, format)
         return
     from varsim.report.files.directory import check_file, put_file
 
-    if found.csv is not None:
-        _refuse_measured(beside, measured_too)
     check_file(out, MARK, "varsim calibrate")
     if found.csv is not None:
         # A table has no room for a mark: its fragment, which names it, is there and has one.
@@ -195,7 +222,7 @@ def _fit(
         check_file(beside, "" if ours else "\0", "varsim calibrate")
         put_file(beside, found.csv)
         write(f"written: {beside}")
-    put_file(out, f"{MARK}\n{text}")
+    put_file(out, head + "".join(f"{line}\n" for line in found.lines))
     write(f"written: {out}")
 
 
@@ -209,30 +236,15 @@ def _said(quiet: bool) -> Callable[[str], None]:
     return lambda what: None if quiet else complain(f"varsim: {what}")
 
 
-def _learnt(folder: Path, half: Halves) -> list[list[str]]:
-    """The overheads that half of a folder's runs tell of, a part of a scenario per family."""
-    from varsim.calibration.recorded.comparison import calibrate_half, family_of
-    from varsim.report.products.recorded import fragment
-
-    runs, parts = read(folder), list[list[str]]()
-    for family in dict.fromkeys(map(family_of, runs)):
-        found = calibrate_half(runs, family, None if half == "all" else half)
-        said = ["# nothing to be learnt"] if found is None else fragment(found)
-        parts.append(
-            [f"# overheads of {family}, {half if half == 'all' else f'{half} half'}", *said]
-        )
-    return parts
-
-
-def _show_parts(parts: Sequence[Sequence[str]], format: str) -> None:
-    """Print parts of a scenario, lines of YAML with remarks as comments; or both as JSON."""
+def _show(lines: Sequence[str], format: str) -> None:
+    """Print YAML with remarks as comments, or both as JSON."""
     if format == "yaml":
-        write("---\n".join("".join(f"{line}\n" for line in lines) for lines in parts), end="")
+        write("".join(f"{line}\n" for line in lines), end="")
         return
     from varsim.report.products.recorded import document
     from varsim.scenario.writing import to_json
 
-    write(to_json(document(parts)), end="")
+    write(to_json(document(lines)), end="")
 
 
 def stragglers(
@@ -290,6 +302,14 @@ def stragglers(
 
 
 def validate(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO",
+            show_default=False,
+            help="What predicts the runs, as varsim calibrate --runs makes it from others.",
+        ),
+    ] = None,
     runs: options.Runs = None,
     max_error: Annotated[
         float | None,
@@ -306,7 +326,8 @@ def validate(
 ) -> None:
     """Predict your own recorded runs, and report the errors.
 
-    The runs of one kind are split into two halves; each half is predicted from the other.
+    By a scenario, where one is given. Without, the runs of one kind are split into two halves, and
+    each half is predicted from the other.
     """
     options.check_all(every, format)
     if runs is None:
@@ -314,28 +335,59 @@ def validate(
             "name the folder of your recorded runs: --runs DIR. The validation of varsim itself "
             "runs in its repository: python -m validation"
         )
-    from varsim.calibration.recorded.comparison import compare
-    from varsim.report.products.recorded import off, report
-
     if out is not None:
         from varsim.report.files.directory import check_target
 
         check_target(out, "validation")
+    if file is None:
+        told, worst, off = _by_halves(runs, quiet)
+    else:
+        told, worst, off = _by_scenario(file, runs)
+    closing = []
+    if out is not None:
+        by = "" if file is None else f" {file}"
+        command = f"varsim validate{by} --runs {runs} --out {out}"
+        closing.append(f"report: {write_measured(command, told, out)}")
+    show(told, format, closing, every=every)
+    if max_error is not None and off > max_error:
+        complain(
+            f"varsim: {worst} is off by {100 * off:.2f} %, which is more than {100 * max_error:g} %"
+        )
+        raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def _by_halves(runs: Path, quiet: bool) -> "tuple[Report, str, float]":
+    """Predict each half of the runs from the other; the farthest run, and how far it is off."""
+    from varsim.calibration.recorded.comparison import compare
+    from varsim.report.products.recorded import off, report
+
     comparison = compare(read(runs), _said(quiet))
     if not comparison.predictions:
         refuse("nothing is computed in any of these runs; there is nothing to predict")
-    told, closing = report(comparison), []
-    if out is not None:
-        command = f"varsim validate --runs {runs} --out {out}"
-        closing.append(f"report: {write_measured(command, told, out)}")
-    show(told, format, closing, every=every)
-    found = off(comparison)
-    if max_error is not None and found > max_error:
-        complain(
-            f"varsim: {comparison.worst.run} is off by {100 * found:.2f} %, which is more than "
-            f"{100 * max_error:g} %"
-        )
-        raise typer.Exit(OUT_OF_BOUNDS)
+    return report(comparison), comparison.worst.run, off(comparison)
+
+
+def _by_scenario(file: Path, runs: Path) -> "tuple[Report, str, float]":
+    """Predict the runs by a scenario; the farthest run, and how far it is off."""
+    from varsim.calibration.recorded.described import fitted_to
+    from varsim.calibration.recorded.forecast import forecasts, worst
+    from varsim.calibration.recorded.runs import RunFileError
+    from varsim.report.products.recorded import forecast_report
+    from varsim.scenario.loading import load_scenario, read_text
+    from varsim.scenario.training import Scenario
+
+    scenario = load_scenario(file)
+    if not isinstance(scenario, Scenario):
+        refuse(f"{file} is of {scenario.kind}; recorded runs are of training")
+    try:
+        found = forecasts(scenario, read(runs))
+    except RunFileError as error:
+        refuse(str(error))
+    if not found:
+        refuse("nothing is computed in any of these runs; there is nothing to predict")
+    farthest = worst(found)
+    told = forecast_report(found, str(file), fitted_to(read_text(file)))
+    return told, farthest.run, abs(farthest.off)
 
 
 def read(folder: Path) -> "list[Run]":

@@ -242,6 +242,10 @@ SENTENCES: Final[dict[str, Line]] = {
         "Total times of {count:recorded run|recorded runs}: median error {median}, at most {worst} "
         "({who})."
     ),
+    "forecast": (
+        "Total times of {count:recorded run|recorded runs}, predicted by {name}: median error "
+        "{median}, at most {worst} ({who})."
+    ),
     # of check
     "valid": (
         "{name} is valid: {strategies:strategy|strategies}, "
@@ -387,6 +391,15 @@ NOTES: Final[dict[str, Line]] = {
     ),
     "calibrated-on": "{who}, {half} half: calibrated on {runs}.",
     "not-calibrated": "{who}, {half} half: no overheads can be learnt from it.",
+    "other-workload": (
+        "{runs}: not the scenario's workload, so only their communication is predicted, with the "
+        "compute times that they recorded."
+    ),
+    "seen-run": "The scenario was fitted to {runs}: their errors prove little.",
+    "with-its-times": (
+        "Error with its compute times: predicted with those that the run recorded, so what is left "
+        "is the error of communication."
+    ),
     "busiest": (
         "<Busiest in the answer: {what}. >Worker time< {alive=while nothing fails}>: {time}."
     ),

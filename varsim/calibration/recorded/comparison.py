@@ -147,20 +147,6 @@ def halves(runs: Iterable[Run]) -> dict[str, Half]:
     return found
 
 
-def calibrate_half(
-    runs: Sequence[Run], family: str, half: Half | None = None
-) -> Calibration | None:
-    """Calibrate with one half of a family, or with all of it; None if that tells nothing."""
-    split = halves(runs)
-    return calibrate(
-        [
-            run
-            for run in runs
-            if family_of(run) == family and (half is None or split.get(run.id, half) == half)
-        ]
-    )
-
-
 def compare(runs: Sequence[Run], said: Callable[[str], None] = lambda _: None) -> Comparison:
     """Predict every run; `said` is told what is being done, now and then."""
     split = halves(runs)
@@ -168,7 +154,13 @@ def compare(runs: Sequence[Run], said: Callable[[str], None] = lambda _: None) -
     for family in dict.fromkeys(family_of(run) for run in runs):
         for half in HALVES:
             said(f"calibrating: {family}, {half} half")
-            found = calibrate_half(runs, family, half)
+            found = calibrate(
+                [
+                    run
+                    for run in runs
+                    if family_of(run) == family and split.get(run.id, half) == half
+                ]
+            )
             half_calibrations.append(HalfCalibration(family, half, found))
     loaded = {(one.family, one.half): one.calibration for one in half_calibrations}
     predictions = []

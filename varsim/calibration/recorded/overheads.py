@@ -251,7 +251,10 @@ def calibrate(runs: Sequence[Run]) -> Calibration | None:
         xtol=1e-2,
         ftol=1e-2,
     )
-    best = _calibration(names, found.x.tolist(), recordings, _DIGITS)
+    # What never counts, as where messages always outlast copying, is not known.
+    kept = [(name, at) for name, at, by in zip(names, found.x, found.jac.T, strict=True) if any(by)]
+    names, point = [name for name, _ in kept], [float(where) for _, where in kept]
+    best = _calibration(names, point, recordings, _DIGITS)
     fitted = (
         Fitted(recording.replay.run.id, name, seen, simulated)
         for recording in recordings

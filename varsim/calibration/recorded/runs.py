@@ -39,9 +39,13 @@ class _Recorded(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
 
-class Rank(_Recorded):
-    """One process of a collective; an entry per step."""
+Factor = Annotated[float, Field(ge=0.01, le=100)]
 
+
+class Rank(_Recorded):
+    """One process of a collective; an entry per step. `slow`: as many times as long, it is said."""
+
+    slow: Factor = 1.0
     compute: tuple[Length, ...] = Field(min_length=1)
     begin: Moments = Field(min_length=1)
     compute_end: Moments
@@ -55,7 +59,7 @@ class Rank(_Recorded):
         return self
 
 
-class _Worker(_Recorded):
+class RecordedWorker(_Recorded):
     """One worker of parameter servers; an entry per local iteration."""
 
     compute: tuple[Length, ...] = Field(min_length=1)
@@ -72,7 +76,7 @@ class _Worker(_Recorded):
         return self
 
 
-class SyncWorker(_Worker):
+class SyncWorker(RecordedWorker):
     """One worker of SyncReplicasOptimizer; `accepted`: 1 in an update, 0 dropped, -1 unknown."""
 
     accepted: tuple[Literal[-1, 0, 1], ...]
@@ -83,7 +87,7 @@ class SyncWorker(_Worker):
         return self
 
 
-class AsyncWorker(_Worker):
+class AsyncWorker(RecordedWorker):
     """One worker of an asynchronous parameter server; `applied_as`: the number of its update."""
 
     applied_as: tuple[Positive, ...]
@@ -194,6 +198,7 @@ class RankFile(_Recorded):
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     rank: Count
     ranks: Annotated[int, Field(ge=2, le=1_000_000)]
+    slow: Factor = 1.0
     clock: str
     began: float
     sizes: tuple[Count, ...] = Field(alias="bytes", min_length=1)
@@ -252,6 +257,7 @@ def joined(files: Sequence[RankFile]) -> CollectiveRun:
 def _rank(file: RankFile, zero: float) -> Rank:
     begin = [file.began, *file.after[:-1]]
     return Rank(
+        slow=file.slow,
         compute=tuple(ready - began for began, ready in zip(begin, file.before, strict=True)),
         begin=tuple(moment - zero for moment in begin),
         compute_end=tuple(moment - zero for moment in file.before),
@@ -328,10 +334,10 @@ def read_run(path: Path) -> Run | RankFile:
                 f"{path}: this is a report that varsim wrote; --runs takes recordings of runs of a "
                 "cluster"
             ) from None
-        raise RunFileError(f"{path}: {_first(error)}") from None
+        raise RunFileError(f"{path}: {first_fault(error)}") from None
 
 
-def _first(error: ValidationError) -> str:
+def first_fault(error: ValidationError) -> str:
     """First validation error, in one line, and the number of others."""
     first, *others = error.errors()
     if first["type"] == "union_tag_not_found":
@@ -403,31 +409,37 @@ class Replay:
 
 def _scenario(run: Run) -> Scenario:
     tables = tuple(tuple(max(time, _NO_SLEEP) for time in row) for row in compute_tables(run))
-    cluster: dict[str, Any] = {
-        "workers": len(tables),
-        "compute": {"kind": "trace", "seconds": tables},
-        "network": _NO_NETWORK,
-    }
+    told = description(run)
+    times = {"compute": {"kind": "trace", "seconds": tables}, "network": _NO_NETWORK}
+    # Who is slow is slow in these times.
+    told["cluster"] |= {**times, "slow_workers": ()}
+    return Scenario.model_validate({"name": run.id, "replications": 1, **told})
+
+
+def description(run: Run) -> dict[str, Any]:
+    """Parts of a scenario that a recording states: who, what is sent, and for how many steps.
+
+    Nothing of how long anything took.
+    """
+    cluster: dict[str, Any] = {"workers": len(compute_tables(run))}
     events: tuple[dict[str, Any], ...] = ()
     if not isinstance(run, CollectiveRun):
         # Whole variables on one server each, as TensorFlow places them.
         placement = "partitioned" if run.ps == 1 else "round_robin"
         cluster |= {"parameter_servers": run.ps, "placement": placement}
+    elif slow := [(rank, one.slow) for rank, one in enumerate(run.ranks) if one.slow != 1]:
+        cluster["slow_workers"] = tuple({"rank": rank, "factor": by} for rank, by in slow)
     if isinstance(run, SyncRun):
         in_order = sorted(run.killed, key=lambda killed: killed.at)
         events = tuple({"at": dead.at, "kill": {"worker": dead.worker}} for dead in in_order)
     size = float(max(run.payload_bytes, _FEW_BYTES))
-    return Scenario.model_validate(
-        {
-            "name": run.id,
-            "replications": 1,
-            "cluster": cluster,
-            "workload": {"problem": {"kind": "timing", "size": size}, "batch_size": 1},
-            "strategies": (_strategy(run),),
-            "events": events,
-            "stop": {"global_steps": run.steps},
-        }
-    )
+    return {
+        "cluster": cluster,
+        "workload": {"problem": {"kind": "timing", "size": size}, "batch_size": 1},
+        "strategies": (_strategy(run),),
+        "events": events,
+        "stop": {"global_steps": run.steps},
+    }
 
 
 def _strategy(run: Run) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from statistics import fmean, median
+from typing import Any, Final, NamedTuple
 
 from varsim.calibration.recorded.comparison import (
     HALVES,
@@ -16,15 +17,26 @@ from varsim.calibration.recorded.comparison import (
     error,
     spread,
 )
-from varsim.calibration.recorded.overheads import Calibration
+from varsim.calibration.recorded.forecast import Forecast, of_its_workload, worst
 from varsim.cluster.description.servers import Overheads
 from varsim.core.units import format_rate, format_seconds
 from varsim.report.notes import plain, plain_rows
-from varsim.report.told import Cell, Chart, Column, Note, Number, Report, Table, Value
+from varsim.report.told import (
+    Cell,
+    Chart,
+    Column,
+    Note,
+    Number,
+    Report,
+    Table,
+    Unit,
+    Value,
+)
 from varsim.scenario.document import plain as plain_tree
 from varsim.scenario.document import read_document
 from varsim.scenario.fault import Source
 from varsim.scenario.writing import MADE_BY
+from varsim.study.verdict import NOTHING
 
 # Of a run until its last update: what it is called, and its unit.
 _OF_RUN: Final = {
@@ -35,10 +47,14 @@ _OF_RUN: Final = {
 }
 _FARTHEST: Final = 8  # errors that are listed
 _MEASURED: Final = "measured total time (s)"
-_VIEWS: Final[dict[str, Callable[[Prediction, float], float]]] = {
-    "predicted total time (s)": lambda one, total: total,
-    "error (share)": lambda one, total: error(total, one.measured.total),
+_VIEWS: Final[dict[str, Callable[[float, float], float]]] = {
+    "predicted total time (s)": lambda measured, total: total,
+    "error (share)": lambda measured, total: error(total, measured),
 }
+_KNOWN: Final = (
+    "Of each run the prediction knows what its recording states: ranks, bytes, strategy, steps and "
+    "slow ranks. How long anything takes is the scenario's.",
+)
 _METHOD: Final = (
     "Every run of a real cluster is replayed: the prescribed compute times of each iteration, "
     "workers, servers, tokens, payload and kills go through the same strategies that `varsim run` "
@@ -68,7 +84,15 @@ def report(comparison: Comparison) -> Report:
         details=(*([overheads] if overheads.columns else []), halves, each, farthest),
         always=1,
         families=dict.fromkeys((one.kind for one in comparison.predictions), ""),
-        pictures=lambda: tuple(_chart(comparison, *view) for view in _VIEWS.items()),
+        pictures=lambda: _charts(
+            [
+                _Point(one.kind, one.measured.total, totals.total, hollow)
+                for one in comparison.predictions
+                for hollow, totals in ((True, one.ideal), (False, one.calibrated))
+                if totals is not None
+            ],
+            "without overheads",
+        ),
         facts=lambda: {
             "made_by": MADE_BY,
             "kind": "validation",
@@ -80,6 +104,77 @@ def report(comparison: Comparison) -> Report:
             "runs": plain_rows(each),
         },
     )
+
+
+def forecast_report(forecasts: Sequence[Forecast], name: str, seen: Sequence[str]) -> Report:
+    """How far a scenario is off runs that it was not made from; `seen`: those that it was."""
+    offs = [abs(one.off) for one in of_its_workload(forecasts)]
+    sizes = {"median": _share(median(offs)), "worst": _share(max(offs))}
+    whose: dict[str, Value] = {"count": len(offs), "who": worst(forecasts).run, "name": name}
+    headline = (Note("forecast", {**sizes, **whose}),)
+    others = tuple(one.run for one in forecasts if not one.predicted)
+    notes = [Note("with-its-times")]
+    if others:
+        notes.append(Note("other-workload", {"runs": others}))
+    if again := tuple(one.run for one in forecasts if one.run in seen):
+        notes.append(Note("seen-run", {"runs": again}))
+    table = _forecast_table(forecasts)
+    return Report(
+        "validation",
+        "Predicted against measured",
+        headline,
+        table,
+        tuple(notes),
+        always=len(notes),
+        families=dict.fromkeys((one.kind for one in forecasts), ""),
+        pictures=lambda: _charts(
+            [
+                _Point(one.kind, one.measured.total, total, hollow)
+                for one in forecasts
+                for hollow, made in ((True, (one.replayed,)), (False, one.predicted))
+                if made
+                for total in [fmean(totals.total for totals in made)]
+            ],
+            "with its compute times",
+        ),
+        facts=lambda: {
+            "made_by": MADE_BY,
+            "kind": "validation",
+            "headline": [plain(note) for note in headline],
+            "notes": [plain(note) for note in notes],
+            "runs": plain_rows(table),
+        },
+    )
+
+
+def _forecast_table(forecasts: Sequence[Forecast]) -> Table:
+    """A row per run: measured, predicted, and by how much that is off."""
+    columns = [Column("ranks", "ranks", tuple(Number(one.ranks) for one in forecasts))]
+    for key, (what, unit) in _OF_RUN.items():
+        seen = [getattr(one.measured, key) for one in forecasts]
+        if all(one is None for one in seen):
+            continue
+        found = [
+            one.estimate(key) if one.predicted and value is not None else NOTHING
+            for one, value in zip(forecasts, seen, strict=True)
+        ]
+        given, detail = [getattr(one.replayed, key) for one in forecasts], key != "total"
+        off = map(_error, (one.mean for one in found), seen)
+        cells = {
+            (key, what): (_number(one, unit) for one in seen),
+            (f"{key}_predicted", "predicted"): (Number.of(one, unit) for one in found),
+            (f"{key}_error", "error"): (_number(one, "share") for one in off),
+            (f"{key}_replayed_error", "with its compute times"): (
+                _number(one, "share") for one in map(_error, given, seen)
+            ),
+        }
+        columns += [Column(*name, tuple(of), detail=detail) for name, of in cells.items()]
+    runs = tuple(one.run for one in forecasts)
+    return Table(runs, tuple(columns), corner="run", keys=1, fold=False, above=_KNOWN)
+
+
+def _number(value: float | None, unit: Unit) -> Number:
+    return Number(math.nan if value is None else value, unit=unit)
 
 
 def off(comparison: Comparison) -> float:
@@ -224,59 +319,40 @@ _share: Final = partial(Number, unit="share")
 # --- the chart ------------------------------------------------------------------------------------
 
 
-def _chart(comparison: Comparison, y: str, height: Callable[[Prediction, float], float]) -> Chart:
-    """Predicted total times, or how far off they are, against those that were measured."""
-    rows: list[dict[str, Any]] = [
-        {"who": one.kind, "x": one.measured.total, "mean": height(one, total), "hollow": hollow}
-        for one in comparison.predictions
-        for hollow, totals in ((True, one.ideal), (False, one.calibrated))
-        if totals is not None
-        for total in [totals.total]
-    ]
-    longest = max(one.measured.total for one in comparison.predictions)
-    for x in (0.0, longest):
-        exact = x if y == next(iter(_VIEWS)) else 0.0
-        rows.append({"who": "exact", "x": x, "mean": exact, "hollow": False})
-    words = {"by": "who", "hollow": "without overheads"}
-    return Chart.of("measured", "points", rows, _MEASURED, y, **words)
+class _Point(NamedTuple):
+    """A predicted total time (s) beside the measured one."""
+
+    who: str
+    measured: float
+    total: float
+    hollow: bool
+
+
+def _charts(points: Sequence[_Point], hollow: str) -> tuple[Chart, ...]:
+    """Predicted total times against measured ones, and how far off they are; `hollow`: of which."""
+    charts = []
+    longest = max(one.measured for one in points)
+    for place, (y, height) in enumerate(_VIEWS.items()):
+        rows: list[dict[str, Any]] = [
+            {"who": who, "x": seen, "mean": height(seen, total), "hollow": empty}
+            for who, seen, total, empty in points
+        ]
+        for x in (0.0, longest):
+            exact = x if place == 0 else 0.0
+            rows.append({"who": "exact", "x": x, "mean": exact, "hollow": False})
+        charts.append(Chart.of("measured", "points", rows, _MEASURED, y, by="who", hollow=hollow))
+    return tuple(charts)
 
 
 # --- parts of a scenario --------------------------------------------------------------------------
 
 
-def document(parts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """What `calibrate` found as plain data: each part of a scenario, and what is remarked on it."""
+def document(lines: Sequence[str]) -> dict[str, Any]:
+    """What `calibrate` found as plain data: the scenario, or part of one, and the remarks on it."""
+    tree, _ = read_document("\n".join(lines), Source("calibrate"))
     return {
         "made_by": MADE_BY,
         "kind": "calibration",
-        "parts": [
-            {
-                "scenario": None if tree is None else plain_tree(tree),
-                "remarks": [line[1:].strip() for line in lines if line.startswith("#")],
-            }
-            for lines in parts
-            for tree, _ in [read_document("\n".join(lines), Source("calibrate"))]
-        ],
+        "scenario": None if tree is None else plain_tree(tree),
+        "remarks": [line.strip()[1:].strip() for line in lines if line.strip().startswith("#")],
     }
-
-
-def fragment(calibration: Calibration) -> list[str]:
-    """The overheads as they stand in a scenario, and how well they fit, as comments."""
-    overheads = calibration.overheads.model_dump(mode="json", exclude_none=True)
-    given = {name: overheads[name] for name in calibration.overheads.given}
-    lines = [f"# calibrated on: {', '.join(calibration.runs)}"]
-    if calibration.load:
-        lines.append(
-            "# on a machine with nothing else to do; with f cores busy with foreign work each "
-            f"takes 1 + {calibration.load:g} f times as long"
-        )
-    lines += ["cluster:", "  overheads:", *(f"    {name}: {text}" for name, text in given.items())]
-    lines.append("# mean latencies, measured and with these overheads:")
-    for run in dict.fromkeys(fitted.run for fitted in calibration.residuals):
-        pairs = [
-            f"{fitted.latency} {format_seconds(fitted.measured)} {format_seconds(fitted.fitted)}"
-            for fitted in calibration.residuals
-            if fitted.run == run
-        ]
-        lines.append(f"#   {run}: {', '.join(pairs)}")
-    return lines
