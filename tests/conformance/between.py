@@ -207,7 +207,7 @@ def _starts() -> Iterator[list[tuple[float, Worker, Read]]]:
     compute = Worker.compute_gradient
 
     def logged(self: Worker, read: Read) -> Activity[Gradient]:
-        found.append((ms(self.free_at), self, read))
+        found.append((ms(self._clock.time), self, read))
         return compute(self, read)
 
     with patch.object(Worker, "compute_gradient", logged):

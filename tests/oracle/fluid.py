@@ -139,12 +139,16 @@ class Fair(Wires):
         # Ports between which everything is cut evenly are as good as one.
         self._many = len(self.loads) > 1 and setting.placement != "partitioned"
 
-    def read(self, rank: int, there: Callable[[int], None]) -> None:
+    def read(self, rank: int, told: Callable[[int], None], there: Callable[[], None]) -> None:
         """From every server a flow; the last to end counts."""
         missing = len(self.loads)
 
         def here() -> None:
-            self.agenda.at(self.agenda.now, lambda: there(self.agenda.now))
+            self.agenda.at(self.agenda.now, end)
+
+        def end() -> None:
+            told(self.agenda.now)
+            there()
 
         def reached(_: int) -> None:
             nonlocal missing
@@ -158,7 +162,7 @@ class Fair(Wires):
     def push(
         self,
         rank: int,
-        there: Callable[[int], None],
+        told: Callable[[int], None],
         arrived: Callable[[int], None],
         handed_over: Callable[[], None],
     ) -> None:
@@ -174,7 +178,7 @@ class Fair(Wires):
                 self.agenda.at(self.agenda.now, end)
 
         def end() -> None:
-            there(self.agenda.now)
+            told(self.agenda.now)
             handed_over()
 
         def reached(variables: list[int], mark: int) -> None:

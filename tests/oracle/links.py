@@ -88,14 +88,14 @@ class Wires(ABC):
         return self.latency + max(*ports, self.hold(self.total, self.worker_rates[rank]))
 
     @abstractmethod
-    def read(self, rank: int, there: Callable[[int], None]) -> None:
-        """Ask for all variables; `there(when)`, at that time or before."""
+    def read(self, rank: int, told: Callable[[int], None], there: Callable[[], None]) -> None:
+        """Ask for all variables: `told(when)`, then or before, and `there()` when all is there."""
 
     @abstractmethod
     def push(
         self,
         rank: int,
-        there: Callable[[int], None],
+        told: Callable[[int], None],
         arrived: Callable[[int], None],
         handed_over: Callable[[], None],
     ) -> None:
@@ -112,20 +112,22 @@ class FirstCome(Wires):
         self._up = [0] * setting.workers
         self._down = [0] * setting.workers
 
-    def read(self, rank: int, there: Callable[[int], None]) -> None:
-        """Nothing happens at the end but what the worker does then: it is told at once."""
+    def read(self, rank: int, told: Callable[[int], None], there: Callable[[], None]) -> None:
+        """When it ends is told at once."""
         begun = []
         for server, load in self.loads.items():
             begun.append(max(self.agenda.now, self._out[server]))
             self._out[server] = begun[-1] + self.hold(load, self.server_rate)
         start = max(min(begun), self._down[rank])
         self._down[rank] = start + self.hold(self.total, self.worker_rates[rank])
-        there(max(*self._out.values(), self._down[rank]) + self.latency)
+        end = max(*self._out.values(), self._down[rank]) + self.latency
+        told(end)
+        self.agenda.at(end, there)
 
     def push(
         self,
         rank: int,
-        there: Callable[[int], None],
+        told: Callable[[int], None],
         arrived: Callable[[int], None],
         handed_over: Callable[[], None],
     ) -> None:
@@ -153,7 +155,7 @@ class FirstCome(Wires):
         for time, variable in times[:-1]:
             self.agenda.at(time, partial(arrived, variable))
         time, last = times[-1]
-        there(time)
+        told(time)
 
         def end() -> None:
             arrived(last)

@@ -146,12 +146,12 @@ class Replicas(ABC):
         """Ask for the variables as they are now."""
         worker.doing = "read"
         request = self.agenda.now, len(self.steps)
-        self.wires.read(worker.rank, partial(self.compute, worker, *request))
+        moved = partial(self.moved, worker, "read")
+        self.wires.read(worker.rank, moved, partial(self.compute, worker, *request))
 
-    def compute(self, worker: Worker, read: int, read_step: int, start: int) -> None:
-        """What was asked for is there at `start`: compute the next gradient."""
-        worker.iteration += 1
-        self.moved(worker, "read", start)
+    def compute(self, worker: Worker, read: int, read_step: int) -> None:
+        """What was asked for is there: compute the next gradient."""
+        worker.iteration, start = worker.iteration + 1, self.agenda.now
         end = worker.compute(start)
         worker.end("compute", end, worker.iteration)
         fate = Fate(worker.rank, worker.iteration, read, read_step, start, end)
@@ -194,9 +194,10 @@ class Replicas(ABC):
     def moved(self, worker: Worker, activity: str, end: int, alone: int | None = None) -> None:
         """A transfer ends; what it took beyond an idle route was queueing."""
         begin = end - (self.alone[worker.rank] if alone is None else alone)
+        iteration = worker.iteration + (activity == "read")
         if begin > worker.since:
-            worker.end("queue", begin, worker.iteration)
-        worker.end(activity, end, worker.iteration)
+            worker.end("queue", begin, iteration)
+        worker.end(activity, end, iteration)
 
     def settle(self, gradient: Gradient, applied: bool) -> None:
         """A variable's part of a gradient was applied or dropped."""

@@ -118,9 +118,11 @@ class Clock(simpy.Environment):
         """End the run: no further event is served."""
         self.stopped = True
 
-    def process(self, activity: Activity[Any]) -> "Process":  # type: ignore[override]
-        """Start a process, at this moment."""
-        return Process(self, activity)
+    def process(  # type: ignore[override]
+        self, activity: Activity[Any], begin: int = 0
+    ) -> "Process":
+        """Start a process, at this moment or at a later one, to `begin` (ns)."""
+        return Process(self, activity, max(begin, self.time))
 
     def schedule(
         self,
@@ -236,14 +238,14 @@ class Process(Event):
 
     __slots__ = ("_clock", "activity", "awaited", "number", "resume")  # beside what is of simpy's
 
-    def __init__(self, clock: Clock, activity: Activity[Any]) -> None:
+    def __init__(self, clock: Clock, activity: Activity[Any], begin: int) -> None:
         super().__init__(clock)
         self.activity = activity
-        self.awaited: Event | int = clock.time  # what it waits for, or until when it sleeps
+        self.awaited: Event | int = begin  # what it waits for, or until when it sleeps
         self._clock = clock
         self.resume: Callable[..., None] = self.go_on  # the same object each time
         self.number = next(clock.numbers)  # on the heap, while it sleeps
-        heappush(clock.heap, (clock.time, URGENT, self.number, self.resume))
+        heappush(clock.heap, (begin, URGENT, self.number, self.resume))
 
     @property
     def is_alive(self) -> bool:

@@ -234,7 +234,6 @@ class RankOrder:
 
     def wait(self, worker: Worker) -> Activity[None]:
         """Come, and go on when those of lower ranks are through."""
-        yield from worker.free()
         turn = Event(self._clock)
         if not self._come:
             self._clock.call_settled(self._next)

@@ -64,7 +64,7 @@ class Gossip(Strategy):
     def synchronous(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
         """One replica's training loop in D-PSGD."""
         while True:
-            yield from copies.send(worker)  # (S1)
+            copies.send_copy(worker)  # (S1)
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (S2)
             yield from copies.mix(worker)  # (S3)
             yield from worker.update_copy()
@@ -77,7 +77,7 @@ class Gossip(Strategy):
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (P1)
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (P2)
-            yield from copies.send(worker)  # (P3)
+            copies.send_copy(worker)  # (P3)
             yield from copies.mix(worker)  # (P4, P5)
             yield from copies.settle()
 

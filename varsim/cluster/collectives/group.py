@@ -99,7 +99,6 @@ class Group:
 
     def come_back(self, worker: Worker) -> Activity[None]:
         """Get the model, as one that has come back; returns when all of it is there."""
-        yield from worker.free()
         if worker.rank in self._dead:
             self._leave(worker)
         whole = False

@@ -53,7 +53,6 @@ class ElasticReplicas(DriftingReplicas):
         if self._moving_rate:
             self._seen[worker.rank] = self._all_in_centre + self._not_in_centre(worker.rank)
         read = yield from self._server.fetch(worker)
-        yield from worker.free()
         return read.parameters
 
     def draw(self, worker: Worker, centre: Parameters) -> Difference:
@@ -90,7 +89,6 @@ class ElasticReplicas(DriftingReplicas):
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again takes the centre for its copy; new slots."""
         read = yield from self._server.fetch(worker)
-        yield from worker.free()
         self._begin_with(worker.rank, read.parameters, self._all_in_centre)
         self._own[worker.rank] = self._in_centre[worker.rank]
 

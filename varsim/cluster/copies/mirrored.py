@@ -71,7 +71,7 @@ class Accumulation:
         self, worker: Worker, read: WorkerRead, gradients: list[Gradient]
     ) -> Activity[None]:
         clock = self._clock
-        deadline = worker.free_at + self._threshold
+        deadline = clock.time + self._threshold
         for left in range(self._number, 0, -1):
             if clock.time >= deadline:
                 worker.pass_over(left)
@@ -121,7 +121,7 @@ class MirroredReplicas:
 
     def read(self, worker: Worker) -> WorkerRead:
         """A worker's own copy; takes no time."""
-        return WorkerRead(self._copy(worker.rank), worker.free_at, self._steps[worker.rank])
+        return WorkerRead(self._copy(worker.rank), self._job.clock.time, self._steps[worker.rank])
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets its copy from another one."""

@@ -76,7 +76,7 @@ class MixedReplicas(_NeighbouringReplicas):
     first 1, which is mixed as well: a model is its copy divided by its weight (push-sum). Where
     rows of matrices add up to 1 that stays 1. From outside, the model is the mean of the copies: of
     all models in proportion to their weights.
-    `overlap`: workers compute between `send` and `mix`, so that what they send hides behind that.
+    `overlap`: workers compute between `send_copy` and `mix`; what they send hides behind that.
     """
 
     def __init__(self, job: Job, rounds: Sequence[Shares], *, overlap: bool) -> None:
@@ -102,9 +102,8 @@ class MixedReplicas(_NeighbouringReplicas):
             values[index] = values[index] / weight
         return tuple(values)
 
-    def send(self, worker: Worker) -> Activity[None]:
+    def send_copy(self, worker: Worker) -> None:
         """Send the worker's copy to its neighbours of this round; takes it no time."""
-        yield from worker.free()
         job, rank, number = self._job, worker.rank, self._round[worker.rank]
         targets = self._targets[number % len(self._rounds)][rank]
         takers = len(targets) + (rank in self._shares(rank))
@@ -226,7 +225,6 @@ class PairedReplicas(_NeighbouringReplicas):
         there, back = self._batch(rank, partner), self._batch(partner, rank)
         yield from network.send(worker, there, _Meeting(rank, partner), self._meet)
         yield from network.fetch(worker, back, lambda: None)
-        yield from worker.free()
 
     def settle(self) -> Activity[None]:
         """See DriftingReplicas; so are all who have come at this moment."""

@@ -93,7 +93,7 @@ class OuterReplicas(MemberReplicas):
     def _compute_and_send(self, worker: Worker) -> Activity[Gradient]:
         gradient, moments = worker.begin_gradient(self.read(worker), self._shares)
         self._reduction.begin(worker, moments)
-        yield from worker.free()
+        yield from worker.finish_computing()
         return gradient
 
     def offer(self, worker: Worker, sync: int, fragment: int) -> None:

@@ -55,7 +55,7 @@ class LocalReplicas:
     def read(self, worker: Worker) -> WorkerRead:
         """A worker's own copy; takes no time."""
         self._job.recorder.copy_staleness.append(self.missed(worker.rank))
-        return WorkerRead(self.copy(worker.rank), worker.free_at, self.version(worker.rank))
+        return WorkerRead(self.copy(worker.rank), self._job.clock.time, self.version(worker.rank))
 
     def copy(self, rank: int) -> Parameters:
         """One replica's values."""

@@ -186,7 +186,6 @@ class Saver:
             return
         saved = self._now(begun)
         yield from network.fetch(worker, self._batch, nothing)
-        yield from worker.free()
         yield from self._write(worker, clock, saved, begun)
 
     def _due(self, now: int) -> bool:

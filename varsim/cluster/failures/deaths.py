@@ -195,7 +195,8 @@ class Cutoff:
         come, self._come = self._come, set()
         over, self._over = self._over, Event(self._clock)
         for worker in self._workers:
-            if worker.rank not in come and self._running(worker.rank):
+            at_it = self._running(worker.rank) and not worker.is_setting_up
+            if at_it and worker.rank not in come:
                 self._deaths.call_off(worker, StepOverError())
         over.succeed()
 

@@ -9,9 +9,9 @@ made in arrays (`arrays`, `local`), without machine code.
 put in their events in the same order. The heap is served by (time, priority, number); numbers are
 given in the order in which events are put in:
 
-1. A worker that reads puts in one event, when it will have computed: the end of a transfer on
-   first-come links is known when it begins. Before it is set up, one for that moment.
-2. A worker that pushes puts in one event, when its gradient will be there.
+1. A worker puts in one event at a time: when it is set up, when what it reads will be there, when
+   it will have computed, when its gradient will be there.
+2. On first-come links these ends of transfers are known when they begin.
 3. Who lets others go on puts in one event for all of them at this moment; so does the last take of
    the chief, for the chief. Where ranks or bounds decide, what arrives first at a moment puts in
    one for the end of it, and so does each worker that has to wait for that.

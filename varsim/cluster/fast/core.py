@@ -47,6 +47,8 @@ def advance(r: FastRun) -> None:
         kind, who = what & (1 << at.KIND_BITS) - 1, what >> at.KIND_BITS
         if kind == at.COMPUTED:
             push(r, who)
+        elif kind == at.IS_READ:
+            compute(r, who)
         elif kind == at.ARRIVES:
             take(r, who)
             pushed(r, who)
@@ -91,7 +93,8 @@ def begin(r: FastRun, w: int) -> None:
     new_gradient(r, w)
     due = send(r, w, READ)
     if due < NEVER:
-        compute(r, w, due)
+        worker.ready = gradient(r, worker.row).begun = due
+        worker.awaited = put(r, due, at.IS_READ, w)
 
 
 def new_gradient(r: FastRun, w: int) -> None:
@@ -114,16 +117,16 @@ def new_gradient(r: FastRun, w: int) -> None:
     worker.ready = s.now
 
 
-def compute(r: FastRun, w: int, start: int) -> None:
-    """It computes a gradient from a moment on."""
+def compute(r: FastRun, w: int) -> None:
+    """It computes a gradient."""
     s, worker = r.state[0], r.workers[w]
     row = gradient(r, worker.row)
-    worker.ready = start + r.draws[worker.times + (worker.drawn & s.mask)]
+    worker.ready = s.now + r.draws[worker.times + (worker.drawn & s.mask)]
     worker.drawn += 1
     if worker.drawn >= worker.draws and s.halt == 0:
         s.halt = at.DRY
     worker.iteration += 1
-    row.begun, row.computed = start, worker.ready
+    row.begun, row.computed = s.now, worker.ready
     worker.awaited = put(r, worker.ready, at.COMPUTED, w)
 
 
@@ -181,7 +184,7 @@ def all_is_there(r: FastRun, who: int) -> None:
         gradient(r, worker.row).sent = worker.ready
         pushed(r, w)
     else:
-        compute(r, w, worker.ready)
+        compute(r, w)
 
 
 def call_off(r: FastRun, w: int) -> None:
@@ -194,7 +197,7 @@ def call_off(r: FastRun, w: int) -> None:
         end(r, worker.row, _DROPPED)
     elif row.ended == 0:  # it reads: that was no gradient yet
         row.ended = 1
-        if row.begun < NEVER:
+        if row.computed < NEVER:
             worker.iteration -= 1
             worker.drawn -= 1
     for place in range(s.events):
@@ -236,7 +239,7 @@ def read_if_old(r: FastRun, w: int) -> None:
         begin(r, w)
     else:
         new_gradient(r, w)
-        compute(r, w, s.now)
+        compute(r, w)
 
 
 def end(r: FastRun, g: int, outcome: int) -> None:
@@ -316,7 +319,7 @@ def goes_on(r: FastRun, w: int) -> None:
     elif s.kind == at.RACE and worker.copy_step == s.step:
         worker.come = 0
         new_gradient(r, w)
-        compute(r, w, s.now)
+        compute(r, w)
     else:
         worker.come = 0
         begin(r, w)

@@ -115,10 +115,10 @@ def table(name: str, size: int) -> Table:
 
 
 # Kinds of events: of a worker that may be called off,
-READS, COMPUTED, ARRIVES, GOES_ON = range(4)
+READS, IS_READ, COMPUTED, ARRIVES, GOES_ON = range(5)
 # for a worker that waits, for a number of those, for the chief, for the run, for flows.
-RELEASED, RELEASES, CHIEF_WAKES, TOKENS_COME, SETTLES = range(4, 9)
-FLOWS_PASS, PART_ARRIVES, ALL_IS_THERE = range(9, 12)
+RELEASED, RELEASES, CHIEF_WAKES, TOKENS_COME, SETTLES = range(5, 10)
+FLOWS_PASS, PART_ARRIVES, ALL_IS_THERE = range(10, 13)
 KIND_BITS, RANK_BITS = 4, 20  # an event is whom it is for, and its kind in so many bits
 MOST_WORKERS: Final = 1 << RANK_BITS
 

@@ -212,11 +212,11 @@ class FirstComeNetwork(Network):
         self.also_count(self._bookings.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        """Costs no event: the end is known, and the worker is free then."""
-        if worker.since > self.clock.time:
-            yield from worker.free()
-        worker.transferred(READ, batch.hand_over(self.clock.time), batch.alone)
-        return content()
+        """One event."""
+        requested, end = content(), batch.hand_over(self.clock.time)
+        worker.transferred(READ, end, batch.alone)
+        yield end
+        return requested
 
     def send(
         self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
@@ -280,7 +280,6 @@ class FairNetwork(Network):
         self.also_count(self._share.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        yield from worker.free()
         requested = content()
         yield from self._transfer(worker, batch, lambda item: None, READ)
         return requested

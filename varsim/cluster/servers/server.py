@@ -278,7 +278,6 @@ class ParameterServer(GradientExchange[Gradient]):
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
     def _fetch_handled(self, worker: Worker) -> Activity[WorkerRead]:
-        yield from worker.free()
         for function in self._before_reads:
             yield from function(worker)
         if self._queues is not None:

@@ -96,7 +96,7 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         self._until[step] = max(self._until[step], worker.since)
         stream.begins(worker.since)
         self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
-        yield from worker.free()
+        yield from worker.finish_computing()
         yield from stream.end()
 
     def _reduce(self, stream: "Stream", moments: Sequence[int]) -> Activity[None]:

@@ -164,7 +164,6 @@ class LayerwiseStep:
 
         `read`: by the end all of the worker's copy can be read.
         """
-        yield from worker.free()
         gradient, self._work[worker.rank] = worker.begin_layers()
         yield from self._perform(worker, self._program.passes[micro_batch].forward)
         gradient.read = replace(read(worker), time=gradient.compute_start)

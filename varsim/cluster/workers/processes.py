@@ -123,8 +123,11 @@ class Processes:
         self.exits[rank] = Exit(self._clock.time, killed, doing, roles, for_token)
 
     def _set_off(self, worker: Worker, one: WorkerProcess) -> None:
-        """Begin a process; if it comes to its own end, it has ended in good order."""
-        one.process = self._clock.process(one.begin())
+        """Begin a process; if it comes to its own end, it has ended in good order.
+
+        A replica begins when its worker is set up.
+        """
+        one.process = self._clock.process(one.begin(), 0 if one.role else worker.up_at)
         one.process.callbacks.append(lambda _: self._left(worker))
 
     def _left(self, worker: Worker) -> None:

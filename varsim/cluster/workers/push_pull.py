@@ -48,7 +48,7 @@ class ServerSums(GradientExchange[Sequence[Gradient]]):
         sums = self._sums[rank] = Countdown(self._clock, len(self._pieces))
         for moment, group in zip(self._moments[rank], self._groups, strict=True):
             self._clock.call_at(moment, partial(self._push, rank, group))
-        yield from worker.free()
+        yield from worker.finish_computing()
         worker.waits(Phase.BARRIER, self)
         self._waiting.append(worker)
         if len(self._waiting) == len(self._up):

@@ -116,9 +116,8 @@ class WorkerRead:
 class Worker:
     """One worker of a run.
 
-    It may be busy until a moment that is known: while it is set up, during a first-come read, and
-    while it computes in the background (`begin_gradient`). Then nothing has to happen at that
-    moment: what it computes begins when it is `free`, and what else may follow waits for that.
+    What it does is over when its process goes on, but for what it computes in the background
+    (`begin_gradient`, for exchanges that overlap with it), which is waited for: `finish_computing`.
     """
 
     __slots__ = (
@@ -132,6 +131,7 @@ class Worker:
         "_set_up",
         "_since",
         "_spans",
+        "_up",
         "_update",
         "_usual",
         "_windows",
@@ -172,13 +172,13 @@ class Worker:
         self._spans = spans
         self._code = code_of(rank, -1)  # of the spans of its latest gradient
         self._since = 0
-        self._set_up = 0
+        self._set_up = self._up = 0
         self._update = update
         self._phase = _BARRIER
 
     def compute_gradient(self, read: WorkerRead) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
-        start = self.free_at
+        start = self._clock.time
         end = start + next(self._compute_times)
         if self._windows:
             end = end_of(self._windows, start, end - start)
@@ -203,9 +203,9 @@ class Worker:
     ) -> tuple[Gradient, list[int]]:
         """Begin to compute a gradient; and when these shares of the computation will be done (ns).
 
-        It computes in the background; `compute_gradient` waits for that besides.
+        It computes in the background, until `finish_computing`.
         """
-        start = self.free_at
+        start = self._clock.time
         work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
         end = end_of(windows, start, work)
         moments = [min(end, end_of(windows, start, round(work * share))) for share in shares]
@@ -238,7 +238,7 @@ class Worker:
 
     def compute(self, work: int, *, goes_on: bool = False) -> Activity[None]:
         """Compute for so many ns at its normal pace; if it `goes_on`, one span with that before."""
-        start = self.free_at
+        start = self._clock.time
         end = end_of(self._windows or [(0, 1.0)], start, work)
         code = self._code
         if goes_on and self._since == start:
@@ -247,20 +247,16 @@ class Worker:
         self._since = end
         yield end
 
-    def free(self) -> Activity[None]:
-        """Wait until it is set up, and has computed what it computes in the background."""
+    def finish_computing(self) -> Activity[None]:
+        """Wait until it has computed what it computes in the background."""
         return self._clock.sleep_until(self._since)
-
-    @property
-    def free_at(self) -> int:
-        """When that is, or was (ns); not before now."""
-        return max(self._since, self._clock.time)
 
     def transferred(self, phase: int, end: int, alone: int) -> None:
         """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
         code = self._code
         if phase == _READ and self.reads_ahead:
             code += _NEXT
+        self._phase = phase
         begin = end - alone
         if begin > self._since:
             self._spans += (begin, code + _QUEUE, end, code + phase)
@@ -302,8 +298,18 @@ class Worker:
     def sets_up(self, duration: int) -> None:
         """Add a start-up delay (ns), also after each restart."""
         self._set_up = duration
-        self._since = end = self._clock.time + duration
+        self._since = self._up = end = self._clock.time + duration
         self._spans += (end, self._code + _NEXT + _DOWN)
+
+    @property
+    def up_at(self) -> int:
+        """When it is, or was, set up (ns): its replica begins."""
+        return self._up
+
+    @property
+    def is_setting_up(self) -> bool:
+        """Whether it runs, but is not set up yet."""
+        return self._up > self._clock.time
 
     def slows_down(self, start: int, end: int, factor: float) -> None:
         """It computes more slowly by a factor between two moments (ns), unless it dies."""
