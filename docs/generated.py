@@ -127,7 +127,8 @@ def _whole(conflict: Refusal) -> str:
     """A sentence with its settings as they are written."""
     without = conflict.with_.startswith("no ")
     beside = f"{'no ' if without else ''}`{conflict.with_.removeprefix('no ')}`"
-    return conflict.sentence(f"`{conflict.if_}`", beside)
+    where = f", where `{conflict.where}` is given" if conflict.where else ""
+    return conflict.sentence(f"`{conflict.if_}`", beside) + where
 
 
 def commands() -> Iterator[str]:

@@ -108,7 +108,7 @@ def test_what_is_refused(settings: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("strategy", "told"),
     [
-        (local(period=2, collective="hierarchical"), "hierarchical is of on_write and diloco"),
+        (local(period=2, collective="hierarchical"), "that is of on_write and diloco"),
         (local(period=2, collective="push_pull"), "local_sgd has none"),
         ({"kind": "diloco", "collective": "push_pull"}, "diloco has none"),
         ({"kind": "diloco", "collective": "hierarchical"}, "needs ranks_per_group"),

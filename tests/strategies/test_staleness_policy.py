@@ -49,7 +49,7 @@ def test_what_never_acts_changes_nothing(strategy: dict[str, Any]) -> None:
          {"problem": {"kind": "timing"}, "workload": {"model": "resnet50", "optimizer": None}},
          "inverse has no effect: problem timing has no values"),
         ({"kind": "ssp", "staleness": 1, "refresh": "when_stale", **DROP}, {},
-         "drop_above does not go with refresh: when_stale"),
+         "drop_above does not go with refresh when_stale"),
         ({"staleness_policy": {"kind": "drop_above", "staleness": -1}}, {}, "greater than or"),
         ({"kind": "backup_workers", "replicas_to_aggregate": 2, **DROP}, {}, "Extra inputs"),
     ],

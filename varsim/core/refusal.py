@@ -45,7 +45,8 @@ class Refusal(NamedTuple):
     `if_` is refused, beside `with_`. Each is a key (`overlap`), where it is given; `no` and a key,
     where it is left out; or a key with values (`overlap: true | forward`, `collective: not ring`).
     A key of what the model is checked against begins with the name of that (`events`,
-    `cluster.overlap_pace`). `because`: why; `write`: what to write instead.
+    `cluster.overlap_pace`). `because`: why; `write`: what to write instead; `where`: a third
+    setting, without which both may be there.
     """
 
     if_: str
@@ -53,6 +54,7 @@ class Refusal(NamedTuple):
     because: str = ""
     write: str = ""
     says: Literal["does not go with", "has no effect with", "needs"] = "does not go with"
+    where: str = ""
 
     def needs(self) -> set[str]:
         """The names of the settings, or of what they are settings of."""
@@ -65,7 +67,7 @@ class Refusal(NamedTuple):
         """
         one, other = _Setting.of(self.if_), _Setting.of(self.with_)
         subject, beside = one.found(known), other.found(known)
-        if not (subject and beside):
+        if not (subject and beside) or (self.where and not _Setting.of(self.where).found(known)):
             return None
         return RefusalError(self.sentence(subject, beside), *one.key.split("."))
 
@@ -110,7 +112,8 @@ class _Setting(NamedTuple):
         """How the setting is called in a sentence, if it is what is known; else nothing."""
         first, *rest = self.key.split(".")
         if first in known and not rest:  # said in words, where it is there at all
-            return str(known[first] or "")
+            said = str(known[first] or "")
+            return said if not self.absent else "" if said else f"no {first}"
         owner = known.get(first if first in known else "")
         *above, key = rest if first in known else [self.key]
         for step in above:

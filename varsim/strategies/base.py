@@ -241,9 +241,6 @@ class Strategy(Grown, ABC):
 
     def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
-        if self.traits.leaves_out_the_dead and not events:
-            who = "nobody dies inside the run (events, or failures without a horizon)"
-            raise refused("on_death", f"has no effect: {who}")
         self._refuse(events=events[0].cause if events else None)
         if any(one.ends_workers for one in events) and not self.traits.outlives_workers:
             can = []

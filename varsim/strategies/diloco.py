@@ -109,6 +109,7 @@ class DiLoCo(Strategy):
 
     conflicts: ClassVar[Sequence[Refusal]] = (
         Refusal("overlap", "fragments", "they are sent whole, after a step", "leave one out"),
+        Refusal("collective: push_pull", "kind: diloco", "it needs servers; diloco has none"),
         *OF_ALL_REDUCES,
         Refusal(
             "overlap",
@@ -130,8 +131,6 @@ class DiLoCo(Strategy):
     left_out: ClassVar[Mapping[str, object]] = {"collective": "ring"}
 
     def refusals(self) -> Iterator[RefusalError | str]:
-        if self.collective == "push_pull":
-            yield refused("collective", "push_pull adds gradients up on servers; diloco has none")
         if self.inner_steps % self.fragments:
             fit = [n for n in range(1, self.inner_steps + 1) if self.inner_steps % n == 0]
             near = ", ".join(map(str, fit if len(fit) < 9 else [*fit[:7], "..."]))

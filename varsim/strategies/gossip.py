@@ -24,7 +24,7 @@ from varsim.learning.mixing import (
     undirected_ring,
 )
 from varsim.strategies.base import Strategy
-from varsim.strategies.traits import Deaths, Pair, Round, Sends, Traits
+from varsim.strategies.traits import Pair, Round, Sends, Traits
 
 Partners = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
 
@@ -119,6 +119,11 @@ class Gossip(Strategy):
             no_effect("graph", key, "that says who averages with whom")
             for key in ("matrices", "partners")
         ),
+        Refusal(
+            "kind: gossip",
+            "events",
+            "neighbours would wait for a model, or an answer, that a dead worker never sends",
+        ),
     )
 
     @property
@@ -170,14 +175,6 @@ class Gossip(Strategy):
                         "partners",
                         f": {partner} of worker {rank} {why}; others are {span(0, workers - 1)}",
                     )
-
-    def check_events(self, events: Sequence[Deaths]) -> None:
-        """A worker that dies leaves neighbours without its model."""
-        if events:
-            raise ValueError(
-                f"gossip does not go with {events[0].cause}: neighbours would wait for a model, "
-                "or an answer, that a dead worker never sends"
-            )
 
     @property
     def _graph(self) -> Graph:

@@ -1,6 +1,6 @@
 """Local SGD: replicas take steps by themselves and average their copies now and then."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -12,11 +12,11 @@ from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import Refusal, RefusalError, no_effect, refused
+from varsim.core.refusal import Refusal, no_effect
 from varsim.core.units import Bytes
 from varsim.learning.workload import Workload
 from varsim.strategies.base import Strategy
-from varsim.strategies.traits import Deaths, OnDeath, Pair, Round, Sends, Traits
+from varsim.strategies.traits import OF_THE_DEAD, OnDeath, Pair, Round, Sends, Traits
 
 
 class LocalSgd(Strategy):
@@ -83,17 +83,24 @@ class LocalSgd(Strategy):
 
     conflicts: ClassVar[Sequence[Refusal]] = (
         no_effect("before_warmup", "no warmup_steps", write="for example 100"),
+        Refusal("collective: push_pull", "kind: local_sgd", "it needs servers; local_sgd has none"),
+        Refusal(
+            "collective: hierarchical",
+            "kind: local_sgd",
+            "that is of on_write and diloco",
+            "take another collective",
+        ),
         *OF_ALL_REDUCES,
+        *OF_THE_DEAD,
+        Refusal(
+            "before_warmup: all_reduce",
+            "events",
+            "a worker that restarts gets the latest average of all copies, and there is none in "
+            "warm-up",
+            where="warmup_steps",
+        ),
     )
-    left_out: ClassVar[Mapping[str, object]] = {"collective": "ring"}
-
-    def refusals(self) -> Iterator[RefusalError]:
-        if self.collective == "push_pull":
-            yield refused("collective", "push_pull needs servers; local_sgd has none")
-        if self.collective == "hierarchical":
-            yield refused(
-                "collective", "hierarchical is of on_write and diloco; take another collective"
-            )
+    left_out: ClassVar[Mapping[str, object]] = {"collective": "ring", "before_warmup": "all_reduce"}
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -125,16 +132,6 @@ class LocalSgd(Strategy):
         """There may be too many segments."""
         self._choice.check_size(workload.size())
         super().check_workload(workload)
-
-    def check_events(self, events: Sequence[Deaths]) -> None:
-        """Who begins again can have what all have averaged, and nothing else."""
-        super().check_events(events)
-        if events and self._reduces_in_warm_up:
-            raise refused(
-                "before_warmup",
-                f"all_reduce does not go with {events[0].cause}: a worker that restarts gets the "
-                "latest average of all copies, and there is none in warm-up",
-            )
 
     @property
     def _choice(self) -> Choice:

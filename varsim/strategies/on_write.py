@@ -32,7 +32,7 @@ from varsim.learning.workload import Workload
 from varsim.strategies.base import Strategy
 from varsim.strategies.push_pull import OF_PUSH_PULL, PushPull
 from varsim.strategies.sharded import OF_SHARDS, Sharded
-from varsim.strategies.traits import OnDeath, Pair, Round, Sends, Traits
+from varsim.strategies.traits import OF_THE_DEAD, OnDeath, Pair, Round, Sends, Traits
 
 
 class OnWrite(Strategy):
@@ -160,6 +160,7 @@ class OnWrite(Strategy):
         *OF_ALL_REDUCES,
         *OF_BUCKETS,
         *OF_PUSH_PULL,
+        *OF_THE_DEAD,
         *(
             Refusal(
                 key, "on_death", "what is already reduced of a gradient could not be taken back"

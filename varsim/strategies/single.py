@@ -1,5 +1,6 @@
 """One worker, no communication: the yardstick for speed-up and for values."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
@@ -7,6 +8,7 @@ from varsim.cluster.copies.mirrored import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
+from varsim.core.refusal import Refusal, no_effect
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 
@@ -34,10 +36,9 @@ class Single(Strategy):
         job.observe(lambda: weights.parameters)
         job.start_on(job.workers[0], self.replica, job.workers[0], weights)
 
-    def check(self, cluster: Cluster) -> None:
-        """One worker uses no network and no servers: there is nothing to change for it."""
-        if self.on is not None:
-            raise ValueError("single uses neither network nor servers: on has no effect")
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        no_effect("on", "kind: single", "one worker uses neither network nor servers"),
+    )
 
     @property
     def traits(self) -> Traits:

@@ -1,6 +1,6 @@
 """Stale synchronous parallel: nobody is more than some iterations ahead of the slowest."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import NonNegativeInt
@@ -14,9 +14,8 @@ from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_all
 from varsim.cluster.workers.worker import Worker
-from varsim.core.refusal import RefusalError, refused
+from varsim.core.refusal import Refusal, refused
 from varsim.learning.gradient import Gradient
-from varsim.learning.staleness import Unadjusted
 from varsim.learning.workload import Workload
 from varsim.strategies.base import AsynchronousStrategy
 from varsim.strategies.traits import Pair, Round, Sends, Traits
@@ -86,15 +85,14 @@ class StaleSynchronous(AsynchronousStrategy):
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, clocks, cache)
 
-    def refusals(self) -> Iterator[RefusalError]:
-        policy = self.staleness_policy or Unadjusted()
-        if self.refresh == "when_stale" and not isinstance(policy, Unadjusted):
-            yield refused(
-                "staleness_policy",
-                f"{policy.kind} does not go with refresh: when_stale: a replica takes up its own "
-                "gradients and cannot know what the servers make of them (refresh: always goes "
-                "with all)",
-            )
+    conflicts: ClassVar[Sequence[Refusal]] = (
+        Refusal(
+            "staleness_policy: not none",
+            "refresh: when_stale",
+            "a replica takes up its own gradients and cannot know what the servers make of them",
+            "refresh: always goes with all",
+        ),
+    )
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

@@ -1,10 +1,21 @@
 """What a strategy is, as data: what it sends, what it repeats, and who has the model."""
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from varsim.core.refusal import Refusal, no_effect
 
 # What those who wait for a worker that has died can do.
 OnDeath: TypeAlias = Literal["continue_with_fewer"]
+
+
+OF_THE_DEAD: Final[Sequence[Refusal]] = (
+    no_effect(
+        "on_death",
+        "no events",
+        "nobody dies inside the run (events, or failures without a horizon)",
+    ),
+)
 
 
 class Sends(NamedTuple):
