@@ -312,6 +312,14 @@ def test_nobody_asks_of_what_kind_a_strategy_is() -> None:
     assert broken_in(asked) == {}
 
 
+def test_two_places_ask_which_engine_it_will_be() -> None:
+    """Who makes a run, and the command, which tells of it."""
+    asking = {
+        str(path.relative_to(PACKAGE)) for path in MODULES if "engine_of(" in path.read_text()
+    }
+    assert asking == {"study/simulation.py", "cli/runs.py"}
+
+
 def test_modules_are_not_named_in_strings() -> None:
     """But at the front door, which leads everywhere: who imports whom is read off the imports."""
     places = (path.relative_to(PACKAGE.parent).with_suffix("") for path in MODULES)

@@ -13,7 +13,6 @@ from varsim.study.beginning import gradients
 from varsim.study.case import Case, CaseTask, Finished, packed, run_tasks
 from varsim.study.metrics import throughput
 from varsim.study.pool import Backend, Dask, Here, Pool, cores
-from varsim.study.simulation import engine_of
 from varsim.study.store import Store, kept
 from varsim.study.verdict import interval
 from varsim.version import ENGINE_VERSION
@@ -290,20 +289,16 @@ def processes(runs: Sequence[Case], jobs: int | None) -> int:
 
 
 def among(runs: Sequence[Case], jobs: int) -> float:
-    """Roughly how many gradients each of so many processes makes that machine code can make.
-
-    Each counts as many times as it takes SimPy longer than the simplest one.
-    """
-    return _gradients(runs, lambda one: engine_of(one, one.strategies[0]).gain) / max(1, jobs)
+    """Roughly how many gradients each of so many processes makes."""
+    return _gradients(runs) / max(1, jobs)
 
 
-def _gradients(runs: Sequence[Case], weighs: Callable[[AnyScenario], float] = bool) -> float:
-    """Roughly how many gradients the runs compute, each by its weight, from a few of them."""
+def _gradients(runs: Sequence[Case]) -> float:
+    """Roughly how many gradients the runs compute, from a few of them."""
     number = min(len(runs), _LOOKED_AT)
     # From all over, in no rhythm that strategies may have, too.
     some = [runs[int(len(runs) * (turn * _GOLDEN % 1))].scenario for turn in range(number)]
-    sizes = [weight * gradients(one) for one in some if (weight := weighs(one))]
-    return sum(sizes) * len(runs) / len(some) if some else 0.0
+    return sum(map(gradients, some)) * len(runs) / len(some) if some else 0.0
 
 
 def speed_of(scenario: AnyScenario) -> str:

@@ -25,31 +25,27 @@ _EACH_ITS_OWN: Final = ("star", "full_mesh")
 class Picked(NamedTuple):
     """Whether runs are made by the engine for times alone, as far as it can.
 
-    `against`: why it cannot make them. `gain`: how long SimPy takes for a gradient that machine
-    code can make, beside one over first-come links, at least about; 0 of all others.
+    `against`: why it cannot make them.
     """
 
     fast: bool = False
     against: str = ""
-    gain: float = 0.0
 
 
 def pick(start: Start, rules: Rules | None, among: float = 0.0) -> Picked:
     """Which engine makes a run: in arrays always, else where machine code is worth its start.
 
     Without numba no machine code is made. `among`: gradients of all runs that one process makes, if
-    it makes many, each times its gain.
+    it makes many.
     """
     against = _against(start, rules)
     if against or not isinstance(rules, Gate):
         return Picked(not against and asked() != "simpy", against)
+    if asked() != "auto" or not can_compile():
+        return Picked(asked() == "fast" and can_compile())
     gain = _FAIR if start.cluster.network.sharing == "fair" else 1.0
-    if asked() == "simpy" or not can_compile():
-        return Picked(gain=gain)
-    if asked() == "fast":
-        return Picked(fast=True, gain=gain)
-    number = start.gradients(rules.each) * gain
-    return Picked(max(number, among) >= (_TO_LOAD if is_made() else _TO_MAKE), gain=gain)
+    number = gain * max(start.gradients(rules.each), among)
+    return Picked(number >= (_TO_LOAD if is_made() else _TO_MAKE))
 
 
 def asked() -> Engine:
