@@ -7,7 +7,7 @@
 `load` gives the scenario of a file, a text or a dict, or the sweep or plan that it asks for;
 `replace` gives the same with other values. `run`, `check`, `explain`, `sweep`, `plan` and `tune` do
 what the commands of these names do, and return what came of it, which can be saved; `read` has
-what was saved; `compare` has two results side by
+what was saved; `compare` has scenarios, or results, side by
 side; `calibrate` makes measured files part of a scenario; `tell` has what a result comes to as
 data; `register` makes strategies and other parts of your own known to scenarios. `varsim.tf` has
 TensorFlow's API.

@@ -234,7 +234,7 @@ def test_a_string_has_no_colours(result: Result, monkeypatch: pytest.MonkeyPatch
 
 def test_two_results_are_compared_pair_by_pair(experiment: Scenario, result: Result) -> None:
     slower = experiment.replace({"cluster.network.bandwidth": "1 Mbit/s"}).run()
-    found = varsim.compare(result, slower)
+    found = varsim.compare(result, slower).ratios()
     assert list(found) == list(result.strategies)
     for name, times in found.items():
         pairs = zip(
@@ -248,7 +248,7 @@ def test_two_results_are_compared_pair_by_pair(experiment: Scenario, result: Res
     with pytest.raises(ValueError, match="paired by replication: seed is"):
         varsim.compare(result, experiment.replace(seed=99).run())
     with pytest.raises(ValueError, match="no metric 'example'"):
-        varsim.compare(result, result, "example")
+        varsim.compare(result, result, metric="example")
 
 
 def test_a_curve_over_what_does_not_exist_is_refused(result: Result) -> None:

@@ -81,6 +81,7 @@ def options(
 
 COMMANDS: Final = (
     runs.run,
+    runs.compare,
     campaigns.sweep,
     campaigns.explore,
     campaigns.merge,

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,6 +95,80 @@ def _end(result: Any) -> None:
         raise result.deadlock
     if not all(judgement.met for judgement in getattr(result, "judgements", ())):
         raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def compare(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B [C ...]",
+            help="Scenarios, as FILE of varsim run, or directories of runs; each is compared with "
+            "the first.",
+        ),
+    ],
+    metric: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Compare by this metric; default: the throughput."),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; default: reports/<A>_vs_<B>."),
+    ] = None,
+    seed: options.Seed = None,
+    replications: options.Replications = None,
+    sets: options.Sets = [],  # noqa: B006
+    imports: options.Imports = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    jobs: options.Jobs = "1",  # type: ignore[assignment]
+    quiet: options.Quiet = False,
+    format: options.Format = "table",
+    all_rows: options.All = False,
+    yes: options.Yes = False,
+    engine: options.Engine = "auto",
+) -> None:
+    """Compare scenarios, strategy by strategy, with the same seed.
+
+    Those that are run get the seed and the replications of the first directory; without one the
+    seed of the first scenario, and the most replications of any.
+    """
+    import varsim
+    from varsim.cli.console import Progress
+    from varsim.report.files.directory import Origin, check_target, replaced
+    from varsim.report.files.save import put_report
+
+    options.check_all(all_rows, format)
+    if len(files) < 2:
+        raise typer.BadParameter("give two scenarios or more", param_hint="A B [C ...]")
+    given = options.with_shorthands(sets, seed=seed, replications=replications)
+    scenarios = [loaded(one, given, strategy) for one in files if not one.is_dir()]
+    if not scenarios:
+        _no_effect("--set", given, "these runs were made before")
+        _no_effect("--strategy", strategy, "these runs were made before")
+    for one in scenarios:
+        refuse_excess(one, yes)
+    made_by = use(engine, scenarios)
+    stems = (re.sub(r"\.ya?ml$", "", one.resolve().name) for one in files)
+    directory = out if out is not None else Path("reports") / "_vs_".join(stems)
+    check_target(directory, "compare")
+    try:
+        with Progress(quiet) as progress:
+            found = varsim.compare(
+                *files,
+                metric=metric,
+                sets=given,
+                strategies=strategy,
+                jobs=options.processes(jobs),
+                progress=progress,
+            )
+    except ValueError as error:
+        refuse(str(error))
+    told = found.report
+    if other := replaced(directory, "compare", Origin(told.name, found.sha256)):
+        complain(f"varsim: {other}")
+    put_report(told, directory)
+    show(told, format, [f"report: {directory / 'report.html'}"], every=all_rows)
+    if made_by and not quiet:
+        complain(made_by)
 
 
 def check(

@@ -159,6 +159,15 @@ def _steps_shown(of: Values) -> str:
     return f"{who} take{'s' * one} {of['took']}{more}."
 
 
+def _compared(of: Values) -> str:
+    """How many times as much a strategy does in another scenario."""
+    how = "as fast as {first}" if "what" not in of else "the {what} of {first}"
+    return filled(
+        f"{{other}} {'is' if 'what' not in of else 'has'} {{low..high}} times {how} with {{who}}.",
+        of,
+    )
+
+
 # How far behind the next is; at which rates strategies are compared; what a step takes.
 _LEAD: Final = "<: {times} times {next}>"
 _TUNING: Final = (
@@ -231,6 +240,11 @@ SENTENCES: Final[dict[str, Line]] = {
         "its "
         "best learning rate."
     ),
+    "compared": _compared,
+    "compared-once": lambda of: f"From one replication, {_compared(of)}",
+    "compared-close": lambda of: f"Too close to call: {_compared(of)}",
+    "compared-same": "{first} and {other} are alike with {who}.",
+    "compared-nothing": "Nothing to compare: no strategy has {what} in both.",
     "waiting": (
         "Waiting for the slowest worker makes a step {times} times the mean, {barrier}: {share} of "
         "device time is spent waiting."
@@ -312,6 +326,11 @@ NOTES: Final[dict[str, Line]] = {
     "undecided-short": "{who}: {target} is undecided: the runs are too short.",
     "undecided-ended": "{who}: {target} is undecided: the runs end too early.",
     "some-reach": "{who}: loss {target} was reached in {count} of {of} replications.",
+    "differs": "{who} has {what}.",
+    "differs-nowhere": "{who} says what {first} says.",
+    "redrawn": "Run with seed {seed}, {count:replication|replications}, to be paired: {who}.",
+    "deadlocked-there": "{who} deadlocked in {where}.",
+    "not-in-all": "Not in all scenarios, so not compared: {who}.",
     "interval": "± 95 % interval over {count} replications; left out below 1 %.",
     "exact": "Exact: nothing here is random, so one run of each.",
     "exact-times": "Times are exact; losses are from one replication.",

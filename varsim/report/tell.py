@@ -164,6 +164,10 @@ def report_of(result: Any) -> Report:
             from varsim.report.products import check
 
             return check.report(result)
+        case "compare":
+            from varsim.report.products import comparison
+
+            return comparison.report(result)
         case "explain":
             from varsim.report.products import why
 

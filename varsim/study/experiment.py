@@ -28,13 +28,13 @@ from varsim.study.shown import Shown
 if TYPE_CHECKING:
     from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
+    from varsim.study.comparison import SideBySide
     from varsim.study.grid import SweepTable
     from varsim.study.plan import Plan
     from varsim.study.result import Result
     from varsim.study.runs import Study
     from varsim.study.steps import Story
     from varsim.study.tune import Rates
-    from varsim.study.verdict import Estimate
     from varsim.study.why.account import Why
 
 R = TypeVar("R")
@@ -235,29 +235,84 @@ def tune(
 
 
 def compare(
-    first: "Result", second: "Result", metric: str = "examples_per_s"
-) -> "dict[str, Estimate]":
-    """Ratios of a metric by strategy: the second result over the first.
+    first: Any,
+    second: Any,
+    *more: Any,
+    metric: str = "",
+    names: Sequence[str] = (),
+    sets: Changes = (),
+    strategies: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+    engine: "Engine" = "auto",
+) -> "SideBySide":
+    """Scenarios side by side: the strategies that all have, each against the first scenario.
 
-    The strategies that both have; paired by replication, as the same seed makes the same draws
-    (ValueError where seeds or replications differ, and where there is no such metric).
+    Each is a scenario as `load` takes it, with `sets` and `strategies`, which is run; or a result;
+    or the directory of a run that was saved. Ratios are paired by replication: what is run gets the
+    seed and the number of replications of the first result; without one the seed of the first
+    scenario, and the most replications of any.
+    `metric`: by which they are compared, throughput by default; `names`: what they are called.
+    Raises ValueError where results have other seeds or replications, where no strategy is in all of
+    them, and where one of them has no such metric, or has it in another unit.
     """
-    from varsim.study.verdict import ratio
+    from varsim.study.comparison import (
+        Entrant,
+        Side,
+        SideBySide,
+        check_paired,
+        chosen_metric,
+        shared,
+    )
 
-    for what in ("seed", "replications"):
-        one, other = (getattr(each.scenario, what) for each in (first, second))
-        if one != other:
-            raise ValueError(f"results are paired by replication: {what} is {one} and {other}")
-    both = [name for name in first.strategies if name in second.strategies]
-    if not both:
-        raise ValueError(f"no strategy is in both: {first.strategies} and {second.strategies}")
-    most = max(first.replications, second.replications)  # one run of each if nothing is random
-    found = {}
-    for name in both:
-        above, below = ((one.values(name, metric) * most)[:most] for one in (second, first))
-        exact = first.exact(name, metric) and second.exact(name, metric)
-        found[name] = ratio(above, below, exact=exact)
-    return found
+    asked = (first, second, *more)
+    given = [_entered(one, sets, strategies) for one in asked]
+    names = names or _called(asked, [scenario for scenario, _ in given])
+    results = [scenario for scenario, made in given if made is not None]
+    lead, *_ = results or [scenario for scenario, _ in given]
+    most = max(one.replications for one in results[:1] or [one for one, _ in given])
+    draws = {"seed": lead.seed, "replications": most}
+    every, redrawn = list[Entrant](), list[str]()
+    for name, (scenario, made) in zip(names, given, strict=True):
+        if made is None and draws != {key: getattr(scenario, key) for key in draws}:
+            scenario = scenario.model_copy(update=draws)
+            redrawn.append(name)
+        every.append(Entrant(name, scenario))
+    check_paired(every)
+    rows, metric = shared(every), chosen_metric(every, metric)
+    sides = list[Side]()
+    with _made_by(engine):
+        for one, (_, made) in zip(every, given, strict=True):
+            if isinstance(made, Mapping):
+                sides.append(Side.saved(one.name, one.scenario, made))
+            else:
+                result = made or simulate(one.scenario, jobs, progress)
+                sides.append(Side.of(one.name, result))
+    return SideBySide(tuple(sides), metric, rows, tuple(redrawn))
+
+
+def _entered(given: Any, sets: Changes, strategies: Sequence[str]) -> tuple[Any, Any]:
+    """The scenario that is meant, and its result if there is one: live, or as plain data."""
+    import varsim
+
+    if isinstance(given, str | Path) and "\n" not in str(given) and Path(given).is_dir():
+        given = varsim.read(given)
+    made = isinstance(given, Shown) or hasattr(given, "facts")
+    found = given if made else load(given, sets, strategies)
+    kind = getattr(found, "product", "") or found.kind
+    if kind not in ("run", "training", "variables"):
+        raise ValueError(f"a {kind} is not one run: compare scenarios, or results of runs")
+    return (found.scenario, getattr(found, "facts", found)) if made else (found, None)
+
+
+def _called(given: Sequence[Any], scenarios: Sequence[Any]) -> list[str]:
+    """What scenarios are called: by their names, or else their paths, or else in order."""
+    names = [one.name for one in scenarios]
+    if len(set(names)) < len(names):
+        names = [str(one) if isinstance(one, str | Path) else "" for one in given]
+    if len(set(names)) < len(names) or any("\n" in one for one in names):
+        names = [f"{one.name} ({number})" for number, one in enumerate(scenarios, 1)]
+    return names
 
 
 def _found(

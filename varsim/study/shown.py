@@ -17,7 +17,9 @@ class Shown:
     `product`: of which command it is.
     """
 
-    product: ClassVar[Literal["run", "check", "explain", "sweep", "plan", "tune", "story"]]
+    product: ClassVar[
+        Literal["run", "check", "compare", "explain", "sweep", "plan", "tune", "story"]
+    ]
 
     @cached_property
     def report(self) -> Any:

@@ -92,29 +92,34 @@ def _bars(every: Sequence[Panel], look: Looks) -> Made:
     """A bar per row with its interval and its number; upright ones where rows have an x."""
     if "x" in every[0].chart.data:
         return _upright(every, look)
-    (panel,) = every
-    chart, axes = panel.chart, panel.axes
-    scale, label = axis(chart.x, max(row["mean"] for row in panel.rows))
-    unit = "s" if chart.x.endswith("(s)") else "share" if chart.x.endswith("(share)") else ""
-    limit = 0.0
-    for y, row in enumerate(panel.rows):
-        mean, half = row["mean"] / scale, row["half"] / scale
-        axes.barh(y, mean, height=0.62, color=look[row[chart.by]].color)
-        text = drawable(shown(Number(row["mean"], row["half"], unit)))
-        right = mean
-        if 0 < half <= abs(mean):
-            whisker = axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
-            outline(*whisker.get_children())
-            right += half
-        weight = "bold" if row["best"] else "normal"
-        axes.annotate(
-            text, (right, y), (7, 0), textcoords="offset points", va="center", weight=weight
-        )
-        # Room for the text, whose letters are about 1.4 % of the axis wide.
-        limit = max(limit, right / (1 - min(0.03 + 0.014 * len(text), 0.7)))
-    axes.set_xlim(0, limit or 1)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    return Made(_rows(panel, label), ())
+    head = every[0].chart.x
+    scale, label = axis(head, max(row["mean"] for panel in every for row in panel.rows))
+    unit = "s" if head.endswith("(s)") else "share" if head.endswith("(share)") else ""
+    limit, heights = 0.0, list[float]()
+    for panel in every:
+        for y, row in enumerate(panel.rows):
+            color = look[row[panel.chart.by]].color
+            limit = max(limit, _bar(panel.axes, y, row, scale, unit, color))
+        heights += _rows(panel, label if panel is every[-1] else "")
+    for panel in every:
+        panel.axes.set_xlim(0, limit or 1)
+        panel.axes.xaxis.set_major_locator(MaxNLocator(6))
+    return Made(heights, ())
+
+
+def _bar(axes: Axes, y: int, row: Mapping[str, Any], scale: float, unit: str, color: str) -> float:
+    """One of them; how far it reaches with its number, along the axis."""
+    mean, half = row["mean"] / scale, row["half"] / scale
+    axes.barh(y, mean, height=0.62, color=color)
+    text, right = drawable(shown(Number(row["mean"], row["half"], unit))), mean
+    if 0 < half <= abs(mean):
+        whisker = axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+        outline(*whisker.get_children())
+        right += half
+    weight = "bold" if row["best"] else "normal"
+    axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center", weight=weight)
+    # Room for the text, whose letters are about 1.4 % of the axis wide.
+    return float(right / (1 - min(0.03 + 0.014 * len(text), 0.7)))
 
 
 def _upright(every: Sequence[Panel], look: Looks) -> Made:

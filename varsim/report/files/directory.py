@@ -29,6 +29,7 @@ Kind: TypeAlias = Literal[
     "sweep",
     "plan",
     "tune",
+    "compare",
     "why",
     "story",
     "validation",
@@ -78,6 +79,9 @@ KINDS: Final[dict[Kind, Leaves]] = {
     ),
     "tune": Leaves.of(
         *("the best learning rates", "rates.json", "report.html", "rates.csv tuned.yaml", "")
+    ),
+    "compare": Leaves.of(
+        *("a comparison", "comparison.json", "report.html", "comparison.csv", "comparison")
     ),
     "why": Leaves.of("the explanation of a scenario", "why.json", "why.html", "why.md", "why"),
     "validation": Leaves.of(

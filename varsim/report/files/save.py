@@ -22,6 +22,7 @@ FORMS: Final[dict[Kind, dict[str, Format]]] = {
     "sweep": {"results.csv": "csv", "results.json": "json"},
     "plan": {"configurations.csv": "csv", "plan.json": "json", "plan.md": "md"},
     "tune": {"rates.csv": "csv", "rates.json": "json"},
+    "compare": {"comparison.csv": "csv", "comparison.json": "json"},
     "why": {"why.md": "md", "why.json": "json"},
     "stragglers": {"stragglers.json": "json"},
 }

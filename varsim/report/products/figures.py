@@ -36,6 +36,8 @@ FILES: Final = {
 
 OF_FAILURES: Final = {"attempts.csv": "one row per attempt of a job, from a start to the next"}
 OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
+# As what metrics of these units are shown.
+UNITS: Final = {"fraction": "share", "bytes": "B", "s": "s"}
 MOST_LINKS: Final = 20  # of the table
 POINTS: Final = 200  # of a curve, at most
 _CURVE: Final = ("who", "x", "mean", "low", "high")
@@ -99,7 +101,6 @@ def details(result: "Result[Any]", named: dict[str, str]) -> Iterator[Table]:
         for metric, about in result.metrics.items()
         if any(result.estimate(name, metric).replications for name in result.strategies)
     }
-    units = {"fraction": "share", "bytes": "B", "s": "s"}
     yield Table(
         tuple(there),
         tuple(
@@ -107,7 +108,7 @@ def details(result: "Result[Any]", named: dict[str, str]) -> Iterator[Table]:
                 name,
                 named[name],
                 tuple(
-                    Number.of(result.estimate(name, metric), units.get(about.unit, ""))
+                    Number.of(result.estimate(name, metric), UNITS.get(about.unit, ""))
                     for metric, about in there.items()
                 ),
             )

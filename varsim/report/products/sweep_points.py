@@ -19,7 +19,7 @@ MILLION: Final = "cost_per_million_examples"
 MOST_ROWS: Final = 2000  # of all points; results.csv has more
 EFFICIENCY: Final = "efficiency"
 DETAILS: Final = ("staleness_p99", "cost_per_hour", EFFICIENCY)
-_UNITS: Final = {STEERING: "examples/s", KEPT: "examples/s kept", STEPS: "steps/s"}
+SPEEDS: Final = {STEERING: "examples/s", KEPT: "examples/s kept", STEPS: "steps/s"}
 
 
 def speed(row: GridRow) -> str:
@@ -112,7 +112,7 @@ def cell_of(row: GridRow | None, metric: str, unit: str) -> Cell:
     if row is None:
         return "-"
     if row.failure:
-        return "failed" if metric in _UNITS else "-"
+        return "failed" if metric in SPEEDS else "-"
     if metric in row.scaling:
         return Number.of(row.scaling[metric], unit)
     return Number.of(row.estimate(metric), unit) if row.has(metric) else "-"
@@ -120,7 +120,7 @@ def cell_of(row: GridRow | None, metric: str, unit: str) -> Cell:
 
 def unit_of(metric: str) -> str:
     """What a throughput is counted in."""
-    return _UNITS[metric]
+    return SPEEDS[metric]
 
 
 def name_of(table: SweepTable, label: str) -> str:
