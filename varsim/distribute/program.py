@@ -1,6 +1,8 @@
 """Programs on distributed variables: variables, actions by `kind`, steps.
 
-A new action is a class and a line in REPLICA_ACTIONS, CROSS_REPLICA_ACTIONS, or both.
+A new action takes three places: here a frozen class, with what it does (`perform`, a generator; a
+write derives from `Writing`), and a line in REPLICA_ACTIONS, CROSS_REPLICA_ACTIONS, or both; what
+`explain` says of it is in `report/explain`, how many messages it sends in `study/program.py`.
 """
 
 from abc import ABC, abstractmethod
