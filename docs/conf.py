@@ -15,7 +15,7 @@ project = "varsim"
 author = copyright = "The varsim maintainers"
 release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "explorable", "formulas", "generated"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "explorable", "formulas", "generated", "looks"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
@@ -29,6 +29,8 @@ if hasattr(KernelManager, "transport_encryption") and zmq.has("curve"):
 logging.getLogger("traitlets").setLevel(logging.WARNING)  # that a lesson is executed is no news
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_search_scorer = "_static/scorer.js"
 html_title = "varsim"
 html_show_sourcelink = False
 html_copy_source = False

@@ -1,5 +1,6 @@
 """Directives that make the reference from the program itself: its models, tables and commands."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 import typer.main
@@ -20,6 +21,20 @@ from varsim.strategies import STRATEGIES
 from varsim.study.metrics import TABLE
 from varsim.study.tables import COLUMNS, OF_ACTS
 
+# Pages that begin with an example, and the blocks that they are about.
+_EXAMPLES: Mapping[str, str] = {
+    "workers": "cluster device compute slow_workers overheads",
+    "servers": "partitioner server_update",
+    "network": "network protocols inside slow_links",
+    "workload": "workload problem optimizer layers",
+    "strategies": "strategies on staleness_policy variable_averages",
+    "all_reduce": "on_write drop_compute",
+    "stop": "stop targets report",
+    "failures": "events kill restart failures of recorded lemons mistaken checkpoint recovery "
+    "spares",
+    "memory_and_prices": "memory prices",
+}
+
 
 def keys_of(scenario: type[BaseModel]) -> Iterator[str]:
     """A section for every block of a scenario, and for every kind of what has kinds."""
@@ -32,7 +47,7 @@ def keys_of(scenario: type[BaseModel]) -> Iterator[str]:
             continue
         seen.add(model)
         if rows := list(_rows(model)):
-            yield f"## {title}\n\n{_summary(model)}\n\n" + _table(
+            yield f"## {title}\n\n{_summary(model)}{_example(title)}\n\n" + _table(
                 ("key", "what it says", "what to write", "default"), rows
             )
         for key in model.model_fields:
@@ -41,6 +56,14 @@ def keys_of(scenario: type[BaseModel]) -> Iterator[str]:
             for one in below:
                 kind = tagged.get(one.model)
                 waiting.append((f"`{key}`" + (f", kind `{kind}`" if kind else ""), one))
+
+
+def _example(title: str) -> str:
+    """A link to the page that shows a block."""
+    named = [*re.findall("`(.*?)`", title)[::-1], title]
+    pages = (page for one in named for page, blocks in _EXAMPLES.items() if one in blocks.split())
+    found = next(pages, "index" if title == "The top level" else "")
+    return f" [An example](../scenario/{found}.md)." if found else ""
 
 
 def _models(shapes: list[Shape]) -> list[Shape]:

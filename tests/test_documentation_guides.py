@@ -101,6 +101,7 @@ def test_a_guide_shows_what_its_first_command_prints(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
     command = re.findall(r"^\$ varsim (.*)$", page(name), re.M)[0]
     out = ["--out", str(tmp_path / "out")] if command.startswith(("plan", "sweep")) else []
     done = CliRunner().invoke(cli.app, [*shlex.split(command), *out])

@@ -58,6 +58,74 @@ def test_lessons_come_with_their_pictures_and_formulas(site: Path) -> None:
         assert "simulated" in "".join(re.findall('class="output .*?</div>', page, re.S)), lesson
 
 
+FOUND = {
+    "DDP": "scenario/all_reduce",
+    "FSDP": "scenario/all_reduce",
+    "Horovod": "scenario/all_reduce",
+    "NCCL": "scenario/network",
+    "slow node": "recipes",
+    "carbon": "concepts/limits",
+    "install": "start",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_what_people_know_is_found_where_it_is_explained(site: Path) -> None:
+    with chromium() as browser:
+        page = browser.new_page()
+        for query, name in FOUND.items():
+            page.goto(f"{(site / 'search.html').as_uri()}?q={query}")
+            page.wait_for_selector("#search-results li a")
+            first = page.locator("#search-results li a").first.get_attribute("href")
+            assert first.partition(".html")[0] == name, query
+
+
+def pages(site: Path) -> list[str]:
+    """Pages that Sphinx made, as addresses."""
+    own = {path.with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
+    names = [path.relative_to(ROOT / "docs") for path in own]
+    return sorted((site / f"{name}.html").as_uri() for name in names)
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_blocks_fit_and_on_a_phone_all_that_is_said_is_seen(site: Path) -> None:
+    """Of what scrolls inside there is only code and tables, and these on narrow screens alone."""
+    cut = """wanted => [...document.querySelectorAll(wanted)]
+        .filter(one => one.offsetParent && one.scrollWidth > one.clientWidth + 1)
+        .map(one => one.innerText)"""
+    prose = ".sentences pre, .highlight-console pre, .highlight-sh pre"
+    with chromium() as browser:
+        for width, wanted in ((1400, "pre"), (420, prose)):
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            for address in pages(site):
+                page.goto(address)
+                assert page.evaluate(cut, wanted) == [], (address, width)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_pictures_and_timelines_follow_the_page_into_the_dark(site: Path) -> None:
+    light = "one => getComputedStyle(one).colorScheme + getComputedStyle(one).filter"
+    within = "getComputedStyle(document.documentElement).colorScheme"
+    with chromium() as browser:
+        page = browser.new_page()
+        for name, picture in (("lessons/1_one_straggler", ".cell_output img"), ("index", "img")):
+            page.goto((site / f"{name}.html").as_uri())
+            seen = {}
+            for theme in ("light", "dark"):
+                page.evaluate(f"document.body.dataset.theme = '{theme}'")
+                seen[theme] = page.locator(picture).first.evaluate(light)
+            assert seen["light"] != seen["dark"], name
+        page.goto((site / "lessons/1_one_straggler.html").as_uri())
+        frame = page.wait_for_selector("iframe").content_frame()
+        for theme in ("light", "dark"):
+            page.evaluate(f"document.body.dataset.theme = '{theme}'")
+            frame.wait_for_function(f"{within} === '{theme}'")
+
+
 @pytest.mark.slow
 @pytest.mark.product
 def test_a_search_in_a_file_finds_pages_and_asks_for_nothing(site: Path) -> None:

@@ -1,6 +1,8 @@
 """Every scenario that comes along answers the question in its first line, as it did before."""
 
 import csv
+import importlib
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +21,8 @@ from tests.seams import (
 )
 from varsim import load
 
-EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
+ROOT = Path(__file__).parent.parent
+EVERY_FILE = sorted((ROOT / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
 PLANS = [path for path in EVERY_FILE if "\nplan:" in path.read_text()]
 LONG = (
@@ -113,15 +116,40 @@ def test_a_sweep_gives_its_golden_table(path: Path) -> None:
     check_columns(sweep_summary_of(path), path.stem)
 
 
-@pytest.mark.parametrize("path", [*SCENARIOS, *SWEEPS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EVERY_FILE, ids=lambda path: path.stem)
 def test_a_scenario_begins_with_its_question(path: Path) -> None:
     """In one line, which a report shows, and the documentation lists."""
     question = path.read_text().partition("\n")[0].removeprefix("# ")
     assert question.endswith("?")
-    listed = (path.parent.parent / "docs/reference/scenarios.md").read_text()
-    assert f"| [{path.stem}](../../scenarios/{path.name}) | {question} | `" in listed
-    name = load(path).name if path in SWEEPS else load_scenario(path).name
-    assert path.stem == name
+    listed = (ROOT / "docs/gallery.md").read_text()
+    command = "sweep" if path in SWEEPS else "plan" if path in PLANS else "run"
+    assert f"{question} [`varsim {command} {path.stem}`](../scenarios/{path.name})\n" in listed
+    assert f"![{question}](gallery/{path.stem}.svg)" in listed
+    assert path.stem == load(path).name
+
+
+PICTURES = sorted((ROOT / "docs/gallery").glob("*.svg"))
+QUICK = ("batch_norm", "llama_scale", "metric_sum", "read_or_write")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.product] if path.stem in QUICK else [])
+        for path in PICTURES
+    ],
+    ids=lambda path: path.stem,
+)
+def test_a_picture_of_the_gallery_says_what_its_run_does(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To draw one again: python docs/gallery.py NAME."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    gallery = importlib.import_module("gallery")
+    (name,) = (name for name in gallery.PICTURES if Path(name).name == path.stem)
+    drawn, kept = gallery.draw(name, tmp_path).read_text(), path.read_text()
+    assert re.findall(r">([^<]+)</text>", drawn) == re.findall(r">([^<]+)</text>", kept)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,62 @@
+"""The pictures of the gallery: `python docs/gallery.py [NAME ...]` draws them again.
+
+Each is a plot of its scenario, run as its command runs it.
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import varsim
+from varsim.report.charts.style import write
+
+HERE: Final = Path(__file__).parent
+PICTURES: Final = {
+    "batch_norm": "time_split",
+    "bounded_staleness": "loss",
+    "checkpoint_interval": "throughput",
+    "die_and_return": "time_split",
+    "diloco_across_continents": "throughput",
+    "heavy_tail": "throughput",
+    "how_many_backups": "throughput",
+    "how_many_servers": "heat",
+    "k_of_n": "throughput",
+    "llama_scale": "time_split",
+    "local_steps": "loss",
+    "metric_sum": "time_split",
+    "more_gradients_than_workers": "throughput",
+    "neighbours_only": "throughput",
+    "one_failure_a_day": "throughput",
+    "overlap": "throughput",
+    "plan_resnet50": "pareto",
+    "quickstart": "time_split",
+    "racks": "throughput",
+    "read_every": "throughput",
+    "read_or_write": "throughput",
+    "scale_out": "scaling",
+    "server_bottleneck": "throughput",
+    "sharded_7b": "time_split",
+    "slow_network": "throughput",
+    "slow_worker": "time_split",
+    "spares_or_speed": "pareto",
+    "sparse_rows": "throughput",
+    "tokens_or_textbook": "throughput",
+    "explore/servers": "heat",
+    "explore/staleness": "throughput",
+    "explore/straggler": "throughput",
+}
+
+
+def draw(name: str, folder: Path = HERE / "gallery") -> Path:
+    """Draw the picture of a bundled scenario, or of a page to explore, into a folder."""
+    kept = HERE if "/" in name else HERE.parent / "scenarios"
+    result = varsim.load(kept / f"{name}.yaml").run()
+    axes = getattr(result.plot, PICTURES[name])()
+    picture = folder / f"{Path(name).name}.svg"
+    write((axes[0] if isinstance(axes, list) else axes).figure, picture)
+    return picture
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or PICTURES:
+        print(draw(wanted))
