@@ -41,16 +41,22 @@ PICTURES: Final = {
     "spares_or_speed": "pareto",
     "sparse_rows": "throughput",
     "tokens_or_textbook": "throughput",
-    "explore/servers": "heat",
-    "explore/staleness": "throughput",
+    "explore/servers": "throughput",
+    "explore/staleness": "staleness",
     "explore/straggler": "throughput",
+}
+# Of two axes, which a page has sliders for, a small picture shows one.
+HELD: Final[dict[str, dict[str, object]]] = {
+    "explore/servers": {"cluster.network.bandwidth": "10 Gbit/s"},
+    "explore/staleness": {"workload.optimizer.learning_rate": 1},
+    "explore/straggler": {"strategies.sync_replicas.replicas_to_aggregate": 5},
 }
 
 
 def draw(name: str, folder: Path = HERE / "gallery") -> Path:
     """Draw the picture of a bundled scenario, or of a page to explore, into a folder."""
     kept = HERE if "/" in name else HERE.parent / "scenarios"
-    result = varsim.load(kept / f"{name}.yaml").run()
+    result = varsim.load(kept / f"{name}.yaml", HELD.get(name, {})).run()
     axes = getattr(result.plot, PICTURES[name])()
     picture = folder / f"{Path(name).name}.svg"
     write((axes[0] if isinstance(axes, list) else axes).figure, picture)

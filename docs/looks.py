@@ -24,7 +24,11 @@ class PrintedText(SphinxTransform):
             made = []
             for columns, some in groupby(paragraphs, lambda one: bool(_COLUMNS.search(one))):
                 part = block.copy()
-                part += nodes.Text("\n\n".join(some))
+                text = "\n\n".join(some)
+                # Where a line was wrapped for a terminal, the next is indented. (A block whose
+                # source is another text Sphinx takes for a parsed one.)
+                part.rawsource = text if columns else re.sub(r"\n +", " ", text)
+                part += nodes.Text(part.rawsource)
                 part["classes"] += [] if columns else ["sentences"]
                 made.append(part)
             for part in made[:-1]:
