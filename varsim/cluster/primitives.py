@@ -3,15 +3,13 @@
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from itertools import count
 
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.record.trace import Phase, RunRecorder
 from varsim.cluster.workers.worker import Worker
-
-T = TypeVar("T")
 
 _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 
@@ -199,45 +197,27 @@ class TokenQueue:
         self._wake()
 
 
-class Instant(Generic[T]):
+class Instant:
     """All that comes at one moment, taken in at its end, in the order of the ranks it comes from.
 
-    Of one rank in the order of what is `second`; nothing more once the run has ended with some.
+    `in_turn`: each when the one before is through with what takes that no time.
     """
 
-    def __init__(self, clock: Clock, take_in: Callable[[T], None]) -> None:
-        self._clock, self._take_in = clock, take_in
-        self._come: list[tuple[int, int, T]] = []
+    def __init__(self, clock: Clock, *, in_turn: bool = False) -> None:
+        self._clock, self._in_turn = clock, in_turn
+        self._numbers = count()
+        self._come: list[tuple[int, int, int, Callable[[], object]]] = []
 
-    def add(self, rank: int, thing: T, second: int = 0) -> None:
-        """Something has come; `take_in(thing)` follows."""
+    def add(self, rank: int, take_in: Callable[[], object], second: int = 0) -> None:
+        """Something has come, which is taken in by `take_in()`; of one rank what is `second`."""
         if not self._come:
             self._clock.call_settled(self._settle)
-        self._come.append((rank, second, thing))
-
-    def _settle(self) -> None:
-        come, self._come = self._come, []
-        for _, _, thing in sorted(come, key=lambda one: one[:2]):
-            if not self._clock.stopped:
-                self._take_in(thing)
-
-
-class RankOrder:
-    """Order of those who come at one moment: by rank, and each when the one before is through.
-
-    That is with what takes it no time. Nobody goes on before all that arrives at the moment has.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._come: list[tuple[int, Event]] = []
+        heappush(self._come, (rank, second, next(self._numbers), take_in))
 
     def wait(self, worker: Worker) -> Activity[None]:
-        """Come, and go on when those of lower ranks are through."""
+        """Come, and go on when it is the worker's turn."""
         turn = Event(self._clock)
-        if not self._come:
-            self._clock.call_settled(self._next)
-        heappush(self._come, (worker.rank, turn))
+        self.add(worker.rank, turn.succeed)
         yield turn
 
     def wait_for_all(self) -> Activity[None]:
@@ -245,11 +225,14 @@ class RankOrder:
         while self._come:
             yield from self._clock.let_pass()
 
-    def _next(self) -> None:
-        _, turn = heappop(self._come)
-        turn.succeed()
+    def _settle(self) -> None:
+        while self._come:
+            *_, take_in = heappop(self._come)
+            take_in()
+            if self._in_turn:
+                break
         if self._come:
-            self._clock.call_settled(self._next)
+            self._clock.call_settled(self._settle)
 
 
 class BoundedClocks:

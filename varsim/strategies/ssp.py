@@ -1,6 +1,7 @@
 """Stale synchronous parallel: nobody is more than some iterations ahead of the slowest."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import NonNegativeInt
@@ -70,17 +71,20 @@ class StaleSynchronous(AsynchronousStrategy):
         job.observe(lambda: server.parameters)
         job.explain(restart_all)
 
-        def take_in(part: tuple[int, Gradient]) -> None:
-            variable, gradient = part
+        def take_in(variable: int, gradient: Gradient) -> None:
+            if job.clock.stopped:
+                return
             server.apply(variable, [gradient])  # (4)
             if gradient.open == 0:
                 if gradient.applied:
                     job.count_step()
                 clocks.tick(gradient.worker)  # (5)
 
-        moment = Instant(job.clock, take_in)
+        moment = Instant(job.clock)
         server.on_arrival(
-            lambda variable, gradient: moment.add(gradient.worker, (variable, gradient), variable)
+            lambda variable, gradient: moment.add(
+                gradient.worker, partial(take_in, variable, gradient), variable
+            )
         )
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, clocks, cache)

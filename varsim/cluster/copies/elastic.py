@@ -2,7 +2,7 @@
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.copies.replicas import DriftingReplicas
-from varsim.cluster.primitives import RankOrder
+from varsim.cluster.primitives import Instant
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
@@ -31,7 +31,7 @@ class ElasticReplicas(DriftingReplicas):
         super().__init__(job, counts_each=True)
         self._moving_rate = moving_rate
         self._server = ParameterServer(job, drops=False, whole=True)
-        self._order = RankOrder(job.clock)
+        self._order = Instant(job.clock, in_turn=True)
         for worker in job.workers:
             worker.reads_ahead = False  # an exchange is part of the step that it comes after
         # Updates by each replica that are in its own copy, and that something of is in the centre.

@@ -12,7 +12,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.copies.replicas import DriftingReplicas
 from varsim.cluster.network.batch import Message, MessageBatch
 from varsim.cluster.network.network import nothing
-from varsim.cluster.primitives import RankOrder
+from varsim.cluster.primitives import Instant
 from varsim.cluster.record.trace import Phase, Span
 from varsim.cluster.workers.exchange import Outbox
 from varsim.cluster.workers.job import Job
@@ -210,7 +210,7 @@ class PairedReplicas(_NeighbouringReplicas):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, counts_each=True)
-        self._order = RankOrder(job.clock)
+        self._order = Instant(job.clock, in_turn=True)
         self._changes = [0] * len(job.workers)  # of each copy, by others
         self._batches: dict[tuple[int, int], MessageBatch] = {}
 

@@ -4,6 +4,7 @@ And caches of what workers have read, with the gradients of their own since (SSP
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from simpy.events import Event
@@ -35,7 +36,7 @@ class GradientBuffer:
         self._job, self._clock, self._server = job, job.clock, server
         self._number, self._steps = number, steps
         self._missing: dict[Gradient, int] = {}  # parts of those that have come in part
-        self._come = Instant(job.clock, self._take_in)
+        self._come = Instant(job.clock)
         self._kept: list[Gradient] = []
         self._waiting: dict[Gradient, Event] = {}  # the update with each that has come
         server.on_arrival(self._receive)
@@ -67,13 +68,13 @@ class GradientBuffer:
         if missing:
             self._missing[gradient] = missing
             return
-        self._come.add(gradient.worker, gradient)
+        self._come.add(gradient.worker, partial(self._take_in, gradient))
         self._waiting[gradient] = Event(self._clock)
         if self._steps is not None:
             self._steps.comes(gradient.worker)
 
     def _take_in(self, gradient: Gradient) -> None:
-        if gradient.open == 0:  # it has come too late
+        if gradient.open == 0 or self._clock.stopped:  # it has come too late
             return
         if self._server.too_stale(gradient):
             self._drop(gradient)
