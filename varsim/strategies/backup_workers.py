@@ -7,10 +7,9 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.failures.deaths import Cutoff, StepOverError
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.rules import Gate
-from varsim.cluster.servers.buffer import FirstGradients
+from varsim.cluster.servers.buffer import GradientBuffer, StepOverError
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_enough
@@ -40,27 +39,26 @@ class BackupWorkers(Strategy):
     overlap: bool = False
     """Gradients are sent during the backward pass, layer by layer."""
 
-    def replica(self, worker: Worker, server: ParameterServer, steps: Cutoff) -> Activity[None]:
+    def replica(
+        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
+    ) -> Activity[None]:
         """One replica's training loop."""
-        steps.begins(worker)
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
                 gradient = yield from server.begin(worker, read)  # (2)
-                yield from server.finish(worker, gradient)  # (3)
-                yield from steps.wait(worker)  # (4)
+                yield from buffer.push_and_wait(worker, gradient)  # (3), (4)
             except StepOverError:
                 continue
 
     def start(self, job: Job) -> None:
-        steps = Cutoff(job)
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         needed = self.replicas_to_aggregate
         job.explain(restart_enough(needed, len(job.workers), "replicas_to_aggregate"))
-        FirstGradients(job, server, needed, steps)  # (5), (6)
+        buffer = GradientBuffer(job, server, needed, ends_steps=True)  # (5), (6)
         for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, steps)
+            job.start_on(worker, self.replica, worker, server, buffer)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

@@ -11,10 +11,9 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.failures.deaths import Cutoff, StepOverError
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.rules import Gate
-from varsim.cluster.servers.buffer import GradientBuffer
+from varsim.cluster.servers.buffer import GradientBuffer, StepOverError
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.processes import restart_enough
@@ -84,8 +83,7 @@ class KAsync(KAsynchronous):
         while True:
             read = yield from server.fetch(worker)  # (1)
             gradient = yield from server.begin(worker, read)  # (2)
-            yield from buffer.push(worker, gradient)  # (3)
-            yield from buffer.wait(worker, gradient)  # (4)
+            yield from buffer.push_and_wait(worker, gradient)  # (3), (4)
 
     def start(self, job: Job) -> None:
         super().start(job)
@@ -156,10 +154,8 @@ class KBatchSync(Strategy):
         worker: Worker,
         server: ParameterServer,
         buffer: GradientBuffer,
-        steps: Cutoff,
     ) -> Activity[None]:
         """One replica's training loop."""
-        steps.begins(worker)
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
@@ -170,12 +166,11 @@ class KBatchSync(Strategy):
                 continue
 
     def start(self, job: Job) -> None:
-        steps = Cutoff(job)
         server = ParameterServer(job, drops=True)
-        buffer = GradientBuffer(job, server, self.k, steps)  # (5), (6), (7)
+        buffer = GradientBuffer(job, server, self.k, ends_steps=True)  # (5), (6), (7)
         job.observe(lambda: server.parameters)
         for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server, buffer, steps)
+            job.start_on(worker, self.replica, job, worker, server, buffer)
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

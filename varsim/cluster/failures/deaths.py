@@ -8,9 +8,7 @@ one leaves the queue, and one that reads has nothing to lose.
 from collections.abc import Sequence
 from functools import partial
 
-from simpy.events import Event
-
-from varsim.cluster.clock import Activity, Ended, Killed, Stopped
+from varsim.cluster.clock import Ended, Killed, Stopped
 from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.primitives import TokenQueue
 from varsim.cluster.record.trace import Phase
@@ -153,60 +151,3 @@ class DeathWatch:
         if worker.waits_for is not None and worker.waits_for is not self._job.network:
             return f"waiting for {worker.waits_for}"
         return "sending" if worker.phase == Phase.WRITE else "reading"
-
-
-class StepOverError(Exception):
-    """Thrown into a worker whose step is over before it has come."""
-
-
-class Cutoff:
-    """Barrier that does not wait for all: who has not come when a step ends begins anew.
-
-    To be made before servers are. At the instant of the end, these go on first, by rank, then who
-    ended the step, then those who waited, in the order in which they came.
-    """
-
-    def __init__(self, job: Job) -> None:
-        self._clock, self._workers, self._running = job.clock, job.workers, job.processes.running
-        self._deaths = DeathWatch(job)
-        self._come: set[int] = set()
-        self._over = Event(job.clock)
-
-    def begins(self, worker: Worker) -> None:
-        """A worker begins, or begins again after its death."""
-        self._come.discard(worker.rank)
-
-    def comes(self, rank: int) -> None:
-        """A worker has done its part of this step."""
-        self._come.add(rank)
-
-    def more_may_come(self) -> bool:
-        """Whether somebody else may still come at this very moment."""
-        now, waits = self._clock.time, self._clock.more_now
-        return any(
-            (worker.since == now or (waits and worker.since < now))
-            and worker.rank not in self._come
-            and self._running(worker.rank)
-            for worker in self._workers
-        )
-
-    def end_step(self) -> None:
-        """The step is over: who has come goes on, all others give up what they are at."""
-        come, self._come = self._come, set()
-        over, self._over = self._over, Event(self._clock)
-        for worker in self._workers:
-            at_it = self._running(worker.rank) and not worker.is_setting_up
-            if at_it and worker.rank not in come:
-                self._deaths.call_off(worker, StepOverError())
-        over.succeed()
-
-    def wait(self, worker: Worker) -> Activity[None]:
-        """Wait for the end of the step, if the worker has come and that is not over yet."""
-        if worker.rank not in self._come:
-            return
-        worker.waits(Phase.BARRIER, self)
-        yield self._over
-        worker.goes_on()
-
-    def __str__(self) -> str:
-        return f"the end of a step to which {len(self._come)} have come"

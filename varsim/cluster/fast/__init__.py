@@ -13,8 +13,8 @@ given in the order in which events are put in:
    it will have computed, when its gradient will be there.
 2. On first-come links these ends of transfers are known when they begin.
 3. Who lets others go on puts in one event for all of them at this moment; so does the last take of
-   the chief, for the chief. Where ranks or bounds decide, what arrives first at a moment puts in
-   one for the end of it, and so does each worker that has to wait for that.
+   the chief, for the chief. Where gradients of a moment are taken in by rank, what arrives first
+   puts in one for the end of it, and so does each worker that goes on only then.
 4. Who is called off goes on at once, within the event that ended the step, and what it waited for
    is off the heap.
 5. An event is served to its end, also when the run is over by then.

@@ -68,10 +68,6 @@ def advance(r: FastRun) -> None:
         elif kind == at.RELEASES:
             s.served -= who
             release(r, who)
-        elif kind == at.RELEASED:
-            if r.workers[who].come == 2:
-                r.workers[who].come = 0
-                begin(r, who)
         elif kind == at.ALL_IS_THERE:
             all_is_there(r, who)
         else:
@@ -93,7 +89,7 @@ def begin(r: FastRun, w: int) -> None:
     new_gradient(r, w)
     due = send(r, w, READ)
     if due < NEVER:
-        worker.ready = gradient(r, worker.row).begun = due
+        gradient(r, worker.row).begun = due
         worker.awaited = put(r, due, at.IS_READ, w)
 
 
@@ -114,27 +110,26 @@ def new_gradient(r: FastRun, w: int) -> None:
     row.arrived = row.applied = row.applied_step = -1
     row.outcome, row.parts, row.ended, row.next = _PENDING, 0, 0, 0
     row.asked, row.label = s.now, worker.label
-    worker.ready = s.now
 
 
 def compute(r: FastRun, w: int) -> None:
     """It computes a gradient."""
     s, worker = r.state[0], r.workers[w]
     row = gradient(r, worker.row)
-    worker.ready = s.now + r.draws[worker.times + (worker.drawn & s.mask)]
+    row.begun = s.now
+    row.computed = s.now + r.draws[worker.times + (worker.drawn & s.mask)]
     worker.drawn += 1
     if worker.drawn >= worker.draws and s.halt == 0:
         s.halt = at.DRY
     worker.iteration += 1
-    row.begun, row.computed = s.now, worker.ready
-    worker.awaited = put(r, worker.ready, at.COMPUTED, w)
+    worker.awaited = put(r, row.computed, at.COMPUTED, w)
 
 
 def push(r: FastRun, w: int) -> None:
     """It sends its gradient."""
     due, worker = send(r, w, WRITE), r.workers[w]
     if due < NEVER:
-        worker.ready = gradient(r, worker.row).sent = due
+        gradient(r, worker.row).sent = due
         worker.awaited = put(r, due, at.ARRIVES, w)
 
 
@@ -179,9 +174,8 @@ def all_is_there(r: FastRun, who: int) -> None:
     worker = r.workers[w]
     if worker.turn != who >> at.RANK_BITS:
         return
-    worker.ready = r.state[0].now
     if worker.way == WRITE:
-        gradient(r, worker.row).sent = worker.ready
+        gradient(r, worker.row).sent = r.state[0].now
         pushed(r, w)
     else:
         compute(r, w)
@@ -215,13 +209,19 @@ def wait(r: FastRun, w: int) -> None:
 
 
 def release(r: FastRun, number: int) -> None:
-    """So many of those in line go on, in the order in which they came."""
+    """So many of those in line go on, in the order in which they came.
+
+    But for whose gradient waits for another update.
+    """
     s = r.state[0]
     for _ in range(number):
         w = r.line[s.line_at]
         s.line_at = (s.line_at + 1) % s.workers
         s.waiting -= 1
-        read_if_old(r, w)
+        if s.kind == at.GROUPS and gradient(r, r.workers[w].row).ended == 0:
+            wait(r, w)
+        else:
+            read_if_old(r, w)
 
 
 def release_all(r: FastRun) -> None:
@@ -285,10 +285,7 @@ def take(r: FastRun, w: int) -> None:
             serve(r)
     else:
         worker.come = 1
-        if s.kind == at.CUTOFF:
-            gather(r, g)
-        else:
-            keep_in_order(r, g)
+        keep_in_order(r, g)
 
 
 def pushed(r: FastRun, w: int) -> None:
@@ -296,10 +293,10 @@ def pushed(r: FastRun, w: int) -> None:
     s, worker = r.state[0], r.workers[w]
     if s.kind == at.TOKENS and s.head_left:
         worker.label = token(r)
-    elif s.kind == at.TOKENS or (s.kind == at.CUTOFF and worker.come):
+    elif s.kind == at.TOKENS or s.kind == at.CUTOFF or s.kind == at.GROUPS:
         wait(r, w)
         return
-    elif s.kind >= at.BOUND:
+    elif s.kind != at.FREE:
         worker.copy_step += s.kind == at.BOUND  # its own gradient is in what it keeps
         worker.awaited = put(r, s.now, at.GOES_ON, w, at.SETTLED)
         return
@@ -314,8 +311,6 @@ def goes_on(r: FastRun, w: int) -> None:
             wait(r, w)
         else:
             read_if_old(r, w)
-    elif s.kind == at.GROUPS and worker.come:
-        worker.come = 2  # until the update with its gradient
     elif s.kind == at.RACE and worker.copy_step == s.step:
         worker.come = 0
         new_gradient(r, w)
@@ -365,28 +360,6 @@ def token(r: FastRun) -> int:
     return step
 
 
-def gather(r: FastRun, g: int) -> None:
-    """A gradient is one for this step, by when it came and rank; the last needed ends the step."""
-    s = r.state[0]
-    if s.left == 0 or s.latest < s.now:
-        s.latest, s.first_now = s.now, s.left
-    keep(r, g)
-    if s.left < s.needed or s.settling:
-        return
-    waits = 0
-    for w in range(s.workers):
-        other = r.workers[w]
-        if other.come == 0:
-            s.settling |= other.ready == s.now
-            waits |= other.ready < s.now
-    if s.settling or (waits and s.events and r.heap[0] == s.now):
-        s.settling = 1
-        put(r, s.now, at.SETTLES, 0, at.SETTLED)
-    else:
-        update(r, 0, s.left)
-        release_all(r)
-
-
 def keep_in_order(r: FastRun, g: int) -> None:
     """A gradient is there; it is taken in with all that comes at this moment."""
     s = r.state[0]
@@ -411,18 +384,15 @@ def keep(r: FastRun, g: int) -> None:
 def settle(r: FastRun) -> None:
     """All that comes at this moment has come."""
     s = r.state[0]
-    if s.kind == at.CUTOFF:
-        update(r, 0, s.left)
-        release_all(r)
-    elif s.kind == at.BOUND:
+    if s.kind == at.BOUND:
         left, s.left = s.left, 0
         for place in range(left):
             if s.stopped_by == 0:
                 take_in(r, r.kept[place])
     else:
-        first = 0
+        first, ends_step = 0, s.kind == at.CUTOFF or s.kind == at.RACE
         while s.left - first >= s.needed and s.stopped_by == 0:
-            first = update(r, first, s.left if s.kind == at.RACE else first + s.needed)
+            first = update(r, first, s.left if ends_step else first + s.needed)
         for place in range(first, s.left):
             r.kept[place - first] = r.kept[place]
         s.left = s.first_now = s.left - first
@@ -440,20 +410,15 @@ def update(r: FastRun, first: int, after: int) -> int:
     count_step(r)
     for place in range(enough, after):
         end(r, r.kept[place], _DROPPED)
-    if s.kind == at.GROUPS:
-        for place in range(first, enough):
-            w = gradient(r, r.kept[place]).worker
-            if r.workers[w].come == 2:
-                put(r, s.now, at.RELEASED, w)
-            else:
-                r.workers[w].come = 0
-    elif s.kind != at.BATCHES:
-        s.left = s.settling = after = 0
+    if s.kind == at.CUTOFF or s.kind == at.RACE:
+        s.left = after = 0
         for w in range(s.workers):
             if r.workers[w].come:
                 r.workers[w].come = 0
             else:
                 call_off(r, w)
+    if s.kind == at.CUTOFF or s.kind == at.GROUPS:
+        release_all(r)
     return after
 
 

@@ -85,7 +85,7 @@ class ServedRun:
         draws, kept = self._times.first()
         made["draws"], workers.draws = draws.ravel(), kept
         workers.times = np.arange(number) * draws.shape[1]
-        workers.iteration, workers.ready, workers.awaited = -1, cluster.set_up, -1
+        workers.iteration = workers.awaited = -1
         made["line"], made["kept"] = table("line", number), table("kept", gate.needed + 2 * number)
         (state,) = made["state"]
         state.workers, state.fair = number, cluster.network.sharing == "fair"

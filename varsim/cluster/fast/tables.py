@@ -29,7 +29,7 @@ def _record(integers: str, floats: str = "") -> "np.dtype[Any]":
 # freed: 1, or at the end 2; whether their spans are written.
 # Of gates: the oldest and the latest tokens; where the line of workers that wait begins, how many
 # these are, and how many of them may go on; whether the chief waits for gradients, and at which
-# step; gradients kept, the first of this moment, and when that is; how many have the slowest clock.
+# step; gradients kept, and the first of this moment; the slowest clock, and how many have it.
 # Of fair links: flows started, and in the mesh, of which the last ones come; those that have
 # passed, of which the first ones are told, and what may be told now; whether rates are set anew;
 # when flows are seen to next, and how long after they have passed, at least.
@@ -40,19 +40,19 @@ STATE: Final = _record(
     "now number events halt patience stopped_by begun freed room logged made step applied "
     "sends spans writes record "
     "head_step head_left last_step woken line_at waiting served takes take_step left "
-    "first_now latest settling slowest slowest_count "
+    "first_now slowest slowest_count "
     "started flows coming passed told telling changed wake_at later "
     "last most_events most_sends most_spans most_flows most_steps most_examples batch_size "
     "workers fair meet kind needed tokens bound keeps waits set_up mask width hops"
 )
-# `ready`: its own time; `row`: of its latest gradient; `awaited`: the order of the event that it
+# `row`: of its latest gradient; `awaited`: the order of the event that it
 # waits for, -1: of none; compute times drawn, used, and where they are; the step of its token;
 # whether it has done its part of a step; iterations applied; the slowest clock at its latest read,
 # when that was, and at which step; batches that it reads and pushes, how long these take alone,
 # and how often it has; which of the two is on fair links, the how manieth batch it is, and what of
 # it is not there; the first gradient without spans, and when the latest span ended.
 WORKER: Final = _record(
-    "iteration ready row awaited draws drawn times label come clock stamp copy_at copy_step "
+    "iteration row awaited draws drawn times label come clock stamp copy_at copy_step "
     "pull push pull_alone push_alone pulls pushes way turn missing unwritten written"
 )
 # First the fields of GradientRow. `asked` for what is read; `sent`: all of it is there; `cut`: it
@@ -116,9 +116,9 @@ def table(name: str, size: int) -> Table:
 
 # Kinds of events: of a worker that may be called off,
 READS, IS_READ, COMPUTED, ARRIVES, GOES_ON = range(5)
-# for a worker that waits, for a number of those, for the chief, for the run, for flows.
-RELEASED, RELEASES, CHIEF_WAKES, TOKENS_COME, SETTLES = range(5, 10)
-FLOWS_PASS, PART_ARRIVES, ALL_IS_THERE = range(10, 13)
+# for a number of workers that wait, for the chief, for the run, for flows.
+RELEASES, CHIEF_WAKES, TOKENS_COME, SETTLES = range(5, 9)
+FLOWS_PASS, PART_ARRIVES, ALL_IS_THERE = range(9, 12)
 KIND_BITS, RANK_BITS = 4, 20  # an event is whom it is for, and its kind in so many bits
 MOST_WORKERS: Final = 1 << RANK_BITS
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Ended
-from varsim.cluster.failures.deaths import Cutoff
+from varsim.cluster.failures.deaths import DeathWatch
 from varsim.cluster.primitives import BoundedClocks, Instant
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.servers.server import ParameterServer
@@ -22,45 +22,58 @@ from varsim.learning.gradient_form import IndexedSlices
 _BARRIER = int(Phase.BARRIER)
 
 
+class StepOverError(Exception):
+    """Thrown into a worker whose step is over before it has come."""
+
+
 class GradientBuffer:
     """Buffer of whole gradients, of which every `number` make an update of all variables.
 
-    Those that come at one moment are taken in by rank, and nobody who pushed one then goes on
-    before all of them are. With `steps` an update ends a step: what came at that moment, but after
-    the last gradient it needed, is dropped, and whoever is at another one gives that up.
+    Those that come at one moment are taken in by rank; nobody who pushed one, or waits for the
+    update with it, goes on before all of them are. Where an update `ends_steps`, whoever has not
+    come by then gives up what it is at (StepOverError), and what comes later at that moment is
+    dropped.
     """
 
     def __init__(
-        self, job: Job, server: ParameterServer, number: int, steps: Cutoff | None = None
+        self, job: Job, server: ParameterServer, number: int, *, ends_steps: bool = False
     ) -> None:
         self._job, self._clock, self._server = job, job.clock, server
-        self._number, self._steps = number, steps
+        self._number = number
+        self._deaths = DeathWatch(job) if ends_steps else None
         self._missing: dict[Gradient, int] = {}  # parts of those that have come in part
         self._come = Instant(job.clock)
         self._kept: list[Gradient] = []
-        self._waiting: dict[Gradient, Event] = {}  # the update with each that has come
+        self._made = Event(job.clock)  # when next any are used, or dropped
+        self._here: set[int] = set()  # whose gradient has come in this step, and who waits for it
         server.on_arrival(self._receive)
 
     def push(self, worker: Worker, gradient: Gradient) -> Activity[None]:
-        """Send a gradient, and leave it to the buffer when all of it is there."""
+        """Send a gradient; returns when all of it is there, and all else of that moment."""
+        return self._push(worker, gradient, self._clock.let_pass())
+
+    def push_and_wait(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Send a gradient, and wait for the update with it."""
+        return self._push(worker, gradient, self._update_with(worker, gradient))
+
+    def _push(self, worker: Worker, gradient: Gradient, then: Activity[None]) -> Activity[None]:
         try:
             yield from self._server.finish(worker, gradient)
+            yield from then
         except Ended:
             if gradient.given_up:
                 self._server.lose(gradient)
             raise
         finally:
             self._missing.pop(gradient, None)
-        yield from self._clock.let_pass()
-        if self._steps is not None:
-            self._steps.begins(worker)
+            self._here.discard(worker.rank)
 
-    def wait(self, worker: Worker, gradient: Gradient) -> Activity[None]:
-        """Wait for the update with a gradient that was pushed."""
-        made = self._waiting.get(gradient)
-        if made is not None:
+    def _update_with(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Wait until a gradient that has come has been used, or dropped."""
+        if gradient.open > 0:
             worker.waits(_BARRIER, self)
-            yield made
+            while gradient.open > 0:
+                yield self._made
             worker.goes_on()
 
     def _receive(self, variable: int, gradient: Gradient) -> None:
@@ -68,16 +81,16 @@ class GradientBuffer:
         if missing:
             self._missing[gradient] = missing
             return
+        self._here.add(gradient.worker)
         self._come.add(gradient.worker, partial(self._take_in, gradient))
-        self._waiting[gradient] = Event(self._clock)
-        if self._steps is not None:
-            self._steps.comes(gradient.worker)
 
     def _take_in(self, gradient: Gradient) -> None:
-        if gradient.open == 0 or self._clock.stopped:  # it has come too late
+        late = self._deaths is not None and gradient.read.global_step < self._job.updates
+        if gradient.open == 0 or (self._clock.stopped and not late):
             return
-        if self._server.too_stale(gradient):
-            self._drop(gradient)
+        if late or self._server.too_stale(gradient):
+            self._server.drop_whole(gradient)
+            self._wake()
             return
         self._kept.append(gradient)
         if len(self._kept) == self._number:
@@ -88,59 +101,25 @@ class GradientBuffer:
         for variable in self._server.trained:
             self._server.apply(variable, used)
         self._job.count_step()
-        for gradient in used:
-            self._waiting.pop(gradient).succeed()
-        if self._steps is not None:
-            for gradient in list(self._waiting):  # which came at this moment, but later
-                self._drop(gradient)
-            self._steps.end_step()
+        if self._deaths is not None:
+            self._end_step(self._deaths)
+        self._wake()
 
-    def _drop(self, gradient: Gradient) -> None:
-        del self._waiting[gradient]
-        self._server.drop_whole(gradient)
+    def _wake(self) -> None:
+        """Gradients have been used, or dropped: who waits for that goes on."""
+        made, self._made = self._made, Event(self._clock)
+        made.succeed()
+
+    def _end_step(self, deaths: DeathWatch) -> None:
+        """Who has not come gives up what it is at, and begins anew."""
+        here, self._here = self._here, set()
+        for worker in self._job.workers:
+            running = self._job.processes.running(worker.rank) and not worker.is_setting_up
+            if running and worker.rank not in here:
+                deaths.call_off(worker, StepOverError())
 
     def __str__(self) -> str:
         return f"an update of {self._number} gradients, of which {len(self._kept)} are there"
-
-
-class FirstGradients:
-    """The first `number` whole gradients of a step, which make an update of all variables.
-
-    The last of them ends the step, at once unless others may come at that moment: then all that do
-    are awaited, the first ones are those of the lowest ranks, and the others are dropped.
-    """
-
-    def __init__(self, job: Job, server: ParameterServer, number: int, steps: Cutoff) -> None:
-        self._job, self._clock, self._server = job, job.clock, server
-        self._number, self._steps = number, steps
-        self._come: list[tuple[int, int, Gradient]] = []  # when (ns), and by whom
-        self._settles = False
-        server.on_arrival(self._receive)
-
-    def _receive(self, variable: int, gradient: Gradient) -> None:
-        if gradient.unsent:
-            return
-        self._come.append((self._clock.time, gradient.worker, gradient))
-        self._steps.comes(gradient.worker)
-        if len(self._come) < self._number or self._settles:
-            return
-        if self._steps.more_may_come():
-            self._settles = True
-            self._clock.call_settled(self._end_step)
-        else:
-            self._end_step()
-
-    def _end_step(self) -> None:
-        come, self._come, self._settles = self._come, [], False
-        if self._clock.stopped:
-            return
-        first = [gradient for *_, gradient in sorted(come, key=lambda one: one[:2])]
-        for variable in self._server.trained:
-            self._server.apply(variable, first[: self._number])
-        self._job.count_step()
-        for gradient in first[self._number :]:
-            self._server.drop_whole(gradient)
-        self._steps.end_step()
 
 
 class _Copy(NamedTuple):

@@ -161,7 +161,7 @@ class Job:
             self.gradients.round_to(precision)
 
     def allow_breaking_off(self) -> None:
-        """Gradients may be given up before they are sent; to be said before servers are made."""
+        """Gradients may be given up before they are sent; to be said before any is computed."""
         if not self.may_break_off:
             self.may_break_off = True
             for worker in self.workers:
