@@ -1,5 +1,7 @@
 """`varsim explore` makes one page with sliders; each of its points is what a run of it tells."""
 
+import base64
+import gzip
 import json
 import re
 from pathlib import Path
@@ -46,16 +48,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def content(page: Path) -> Any:
     text = page.read_text(encoding="utf-8")
     (found,) = re.findall(r'id="explore-data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found)
+    return json.loads(gzip.decompress(base64.b64decode(found)))
 
 
 def test_every_point_is_there_with_what_a_run_of_it_says(made: Any) -> None:
     assert made("--out", "page.html").exit_code == 0
     found = content(Path("page.html"))
 
-    assert [(axis["name"], axis["texts"]) for axis in found["axes"]] == [
-        ("factor", ["1", "2", "4"]),
-        ("latency", ["1 ms", "9 ms"]),
+    assert [(axis["name"], axis["title"], axis["texts"]) for axis in found["axes"]] == [
+        ("factor", "slow workers: factor", ["1", "2", "4"]),
+        ("latency", "network: latency", ["1 ms", "9 ms"]),
     ]
     assert sorted(found["points"]) == [f"{a} {b}" for a in range(3) for b in range(2)]
     changes = {"cluster.slow_workers.0.factor": 4, "cluster.network.latency": 0.009}
@@ -93,6 +95,24 @@ def test_what_cannot_be_a_page_is_refused(made: Any, options: list[str], said: s
     assert Path("slow.yaml").read_text() == SCENARIO.lstrip()
 
 
+def test_a_page_too_large_to_be_sent_is_refused(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varsim.report.explore.MOST_BYTES", 10_000)
+    done = made("--out", "page.html")
+    assert (done.exit_code, "more than 0.01: take" in done.stderr) == (2, True), done.stderr
+    assert not Path("page.html").exists()
+
+
+def test_the_key_has_what_is_in_any_timeline(made: Any) -> None:
+    """Only with a backup worker is anything dropped, and only there somebody waits for a token."""
+    backups = "strategies=[{kind: sync_replicas, replicas_to_aggregate: 3}]"
+    axis = "strategies.0.replicas_to_aggregate=3,2"
+    done = made("--set", backups, "--vary", axis, "--out", "page.html", "--set", "replications=1")
+    assert done.exit_code == 0, done.stderr
+    played = content(Path("page.html"))["played"]
+    assert any("dropped" in mark for mark in played["marks"])
+    assert "token" in {one["name"] for one in played["phases"] if one["seen"]}
+
+
 def test_a_page_is_made_anew_but_no_report_is_replaced(made: Any) -> None:
     lines = SCENARIO.splitlines(keepends=True)
     one = "".join(line for line in lines if not line.startswith("sweep"))
@@ -123,9 +143,56 @@ def test_sliders_choose_by_keys_and_a_link_opens_the_same_point(made: Any) -> No
         assert first.inner_text() == found["points"]["1 1"]["headline"]
         page.keyboard.press("ArrowRight")
         assert first.inner_text() == found["points"]["2 1"]["headline"]
-        assert page.url.endswith("#factor=4&latency=9%20ms")
+        page.wait_for_url("**#factor=4&latency=9%20ms")
         shown = page.locator("tbody tr").first.locator("td em").first.inner_text()
         assert shown == found["points"]["2 1"]["rows"][0]["texts"][0]
         assert page.evaluate("document.documentElement.scrollWidth") <= 420
         assert page.locator(".player canvas").count() == 1
+        story = page.locator(".player-story")
+        before = story.inner_text()
+        page.focus(".player canvas")
+        page.keyboard.press("ArrowRight")
+        assert story.inner_text() != before
     assert errors == []
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_what_is_there_is_moved_and_not_made_anew_and_reload_and_back_find_the_point(
+    made: Any,
+) -> None:
+    assert made("--out", "page.html").exit_code == 0
+    found = content(Path("page.html"))["points"]
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"file://{Path('page.html').resolve()}")
+        page.wait_for_selector(".player canvas")
+        added = page.evaluate(DRAG)
+        assert added == []
+        first = page.locator(".explored .first")
+        page.wait_for_url("**#factor=4&latency=1%20ms")
+        page.reload()
+        assert first.inner_text() == found["2 0"]["headline"]
+        page.evaluate("location.hash = '#factor=2&latency=9 ms'")
+        page.wait_for_function("document.querySelector('output').textContent === '2'")
+        assert first.inner_text() == found["1 1"]["headline"]
+        page.go_back()
+        page.wait_for_function("document.querySelector('output').textContent === '4'")
+        page.goto(f"file://{Path('page.html').resolve()}#factor=%E0&x&latency=9 ms")
+        assert page.locator("output").all_inner_texts()[1] == "9 ms"
+
+
+# Elements that a page adds while a slider goes over all its points.
+DRAG = """() => {
+    const added = [], slider = document.querySelector("input[type=range]");
+    const seen = new MutationObserver(() => {});
+    seen.observe(document.body, { childList: true, subtree: true });
+    for (const value of [1, 2, 0, 2]) {
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    for (const { addedNodes } of seen.takeRecords()) {
+        for (const node of addedNodes) if (node.nodeType === 1) added.push(node.tagName);
+    }
+    return added;
+}"""

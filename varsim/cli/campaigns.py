@@ -174,7 +174,7 @@ def explore(
     before. The address names the point that is shown, so that a link opens it.
     """
     from varsim.cli.console import Progress
-    from varsim.report.explore import MARK, Explored, explorable, page
+    from varsim.report.explore import MARK, MOST_BYTES, Explored, explorable, page
     from varsim.report.files.directory import check_file, put_file
     from varsim.scenario.sweep import load_sweep
 
@@ -194,7 +194,13 @@ def explore(
             result = point.scenario.run()
             explored.append(Explored(point, result, result.report))
         progress(len(explored), len(explored))
-    put_file(place, page(asked, explored, question(file, changed=sets), bet=bet))
+    made = page(asked, explored, question(file, changed=sets), bet=bet)
+    if len(made) > MOST_BYTES:
+        refuse(
+            f"the page would have {len(made) / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:g}: take "
+            "fewer points, strategies or workers"
+        )
+    put_file(place, made)
     write(f"page: {place}, {len(explored)} points")
 
 

@@ -1,11 +1,14 @@
 """A sweep as one page to explore: sliders, and all that was simulated at each of its points."""
 
+import base64
+import gzip
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from varsim.report.charts.looks import looks
 from varsim.report.charts.timeline import content
-from varsim.report.markup import data, element
+from varsim.report.markup import element
 from varsim.report.notes import line
 from varsim.report.page import document
 from varsim.report.told import Chart, Column, Number, Report
@@ -15,6 +18,7 @@ from varsim.study.result import Result
 
 MOST_AXES: Final = 4
 MOST_POINTS: Final = 200
+MOST_BYTES: Final = 3_000_000
 _MOST_COLUMNS: Final = 5
 _MOST_WORKERS: Final = 8  # whose timeline is kept for each point
 _MOST_OF_A_CURVE: Final = 30  # places of it
@@ -48,8 +52,7 @@ def page(sweep: Sweep, explored: Sequence[Explored], question: str, *, bet: bool
     """The page as HTML; `bet`: what came out is hidden until the reader has made a bet."""
     first = explored[0].report
     columns = _columns([one.report for one in explored])
-    played = content(explored[0].result)
-    common = ("phases", "outcomes", "gradient", "marks")
+    played = [content(one.result) for one in explored]
     axes = _axes(sweep)
     found = {
         "axes": axes,
@@ -63,18 +66,29 @@ def page(sweep: Sweep, explored: Sequence[Explored], question: str, *, bet: bool
             for (key, head), bar in columns.items()
         ],
         "loss": _frame(explored),
-        "played": {name: played[name] for name in common} | {"cut": ""},
-        "points": {_place(sweep, axes, one.point): _told(one, list(columns)) for one in explored},
+        "played": _common(played),
+        "points": {
+            _place(sweep, axes, one.point): _told(one, list(columns), own)
+            for one, own in zip(explored, played, strict=True)
+        },
     }
     main = [
         element("div", id="explore", class_="explored"),
-        element("script", data(found), type="application/json", id="explore-data"),
+        element("script", _packed(found), type="text/plain", id="explore-data"),
         element("noscript", element("p", "The sliders need JavaScript.")),
     ]
-    heading = element("h1", " · ".join(filter(None, (sweep.name, question))))
+    asked = bet and bool(question)
+    said = question if asked else " · ".join(filter(None, (sweep.name, question)))
+    heading = element("h1", said, class_="first" if asked else None)
     made = f"Made by varsim {first.provenance['varsim']}. This page is one file, without a network."
     body = [element("header", heading), element("main", *main), element("footer", made)]
     return document(first, "sheet", body, ["shared", "player", "explore"], by="varsim explore")
+
+
+def _packed(found: Mapping[str, Any]) -> str:
+    """Data of a page, compressed, as text: the same bytes for the same data."""
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _axes(sweep: Sweep) -> list[dict[str, Any]]:
@@ -85,8 +99,14 @@ def _axes(sweep: Sweep) -> list[dict[str, Any]]:
     for index, one, end in zip(sweep.groups, firsts, ends, strict=True):
         name = end if ends.count(end) == 1 else one.path
         texts = dict.fromkeys(point.values[index].text for point in sweep.points)
-        found.append({"name": name, "title": name.replace("_", " "), "texts": list(texts), "at": 0})
+        found.append({"name": name, "title": _title(one.path), "texts": list(texts), "at": 0})
     return found
+
+
+def _title(path: str) -> str:
+    """What a slider is of: `slow workers: factor` of `cluster.slow_workers.0.factor`."""
+    _, *parts = [part for part in ("", *path.split(".")) if not part.isdigit()]
+    return ": ".join(parts[1:][-2:] or parts).replace("_", " ")
 
 
 def _place(sweep: Sweep, axes: Sequence[Mapping[str, Any]], point: Point) -> str:
@@ -118,7 +138,20 @@ def _most(key: str, explored: Sequence[Explored]) -> float:
     return max(known, default=0)
 
 
-def _told(one: Explored, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _common(played: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all timelines share: the words of rows, and the key of all that is in any of them."""
+    phases = [
+        one | {"seen": any(of["phases"][place]["seen"] for of in played)}
+        for place, one in enumerate(played[0]["phases"])
+    ]
+    marks = list(dict.fromkeys(mark for of in played for mark in of["marks"]))
+    words = {name: played[0][name] for name in ("outcomes", "gradient")}
+    return {**words, "phases": phases, "marks": marks, "cut": ""}
+
+
+def _told(
+    one: Explored, columns: Sequence[tuple[str, str]], played: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the page shows of a point."""
     report, names = one.report, list(one.report.families)
     rows = {name: row for row, name in enumerate(report.table.rows)}
@@ -143,7 +176,7 @@ def _told(one: Explored, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "headline": " ".join(map(line, report.headline)),
         "rows": told,
         "loss": _curves(report, names),
-        "played": _played(content(one.result)),
+        "played": _played(played),
     }
 
 

@@ -7,13 +7,15 @@ const explore = (root, data) => {
 
   const part = (name, parent = root, more = {}) => make("div", parent, { class: name, ...more });
   const found = (where) => points[where.join(" ")];
+  const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
   // The address names the point, so that a link opens it: #workers=8&backups=1.
   const address = () => `#${axes.map(({ name, texts }, i) => `${name}=${encodeURIComponent(texts[place[i]])}`).join("&")}`;
+  const plain = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
   const goTo = (hash) => {
     for (const pair of hash.slice(1).split("&")) {
       const [name, text = ""] = pair.split("="), i = axes.findIndex((axis) => axis.name === name);
-      const value = i < 0 ? -1 : axes[i].texts.indexOf(decodeURIComponent(text));
+      const value = i < 0 ? -1 : axes[i].texts.indexOf(plain(text));
       if (value >= 0) place[i] = value;
     }
   };
@@ -52,17 +54,23 @@ const explore = (root, data) => {
     const row = make("tr", body), title = make("th", row, { scope: "row" });
     make("span", title, { class: `dot c${i}` });
     title.append(name);
-    return { row, cells: columns.map(() => {
+    return { row, cells: columns.map(({ most }) => {
       const cell = make("td", row), bar = make("div", cell, { class: "bar" }), track = make("span", bar);
-      return { track, bar: make("i", track), ghost: make("b", track), text: make("em", bar) };
+      track.hidden = !most;
+      return { bar: make("i", track), ghost: make("b", track), text: make("em", bar) };
     }) };
   });
   make("p", answers, { class: "caption" }, "The thin line is the point before.");
-  const curve = loss ? make("h2", answers, { id: "loss" }, loss.head) : null;
-  const curves = loss ? part("chart", answers) : null;
+  const drawLoss = loss && losses(answers, data);
   make("h2", answers, { id: "timeline" }, "Timeline");
-  const timeline = part("timeline", answers);
-  let stop = new AbortController();
+  const timeline = make("div", answers, { class: "player" });
+  let replay = null, named = 0;
+
+  // A drag passes many points, and browsers count how often a page names its place.
+  function name() {
+    clearTimeout(named);
+    named = setTimeout(() => history.replaceState(null, "", address()), 100);
+  }
 
   function choose() {
     const point = found(place);
@@ -71,10 +79,10 @@ const explore = (root, data) => {
       const text = axes[i].texts[place[i]];
       slider.value = place[i];
       slider.setAttribute("aria-valuetext", text);
-      slider.said.textContent = text;
+      say(slider.said, text);
     });
-    history.replaceState(null, "", address());
-    headline.textContent = point ? point.headline : "This combination is left out of the sweep.";
+    name();
+    say(headline, point ? point.headline : "This combination is left out of the sweep.");
     if (!point || !shownBet) return;
     ghost ||= now;
     now = point;
@@ -82,43 +90,64 @@ const explore = (root, data) => {
       const row = point.rows[r], old = ghost && ghost !== point ? ghost.rows[r] : null;
       rows[r].row.classList.toggle("best", Boolean(row?.best));
       columns.forEach(({ most }, c) => {
-        const { track, bar, ghost: line, text } = rows[r].cells[c], value = row?.values[c] ?? null, was = old?.values[c] ?? null;
-        text.textContent = row ? row.texts[c] : "-";
-        track.hidden = !most;
-        bar.style.width = `${most ? (100 * (value || 0)) / most : 0}%`;
-        line.hidden = was === null || !most;
-        line.style.left = `${most ? (100 * (was || 0)) / most : 0}%`;
+        const { bar, ghost: line, text } = rows[r].cells[c], value = row?.values[c] ?? null, was = old?.values[c] ?? null;
+        say(text, row ? row.texts[c] : "-");
+        if (!most) return;
+        bar.style.transform = `scaleX(${(value || 0) / most})`;
+        line.hidden = was === null;
+        line.style.transform = `translateX(calc(${(100 * (was || 0)) / most}% - 2px))`;
       });
     });
-    if (loss) drawLoss(point, ghost === point ? null : ghost);
-    stop.abort();
-    stop = new AbortController();
-    timeline.replaceChildren();
-    player(make("div", timeline, { class: "player" }), structuredClone({ ...data.played, ...point.played }), stop.signal);
-  }
-
-  // Axes are those of all points, so that curves move and not their frame.
-  function drawLoss(point, old) {
-    const width = Math.max(curves.clientWidth, 280), height = 220, left = 52, bottom = 24, top = 8;
-    const px = (x) => left + (x / loss.x) * (width - left - 8), py = (y) => height - bottom - (Math.min(y, loss.y) / loss.y) * (height - bottom - top);
-    curves.replaceChildren();
-    curves.insertAdjacentHTML("beforeend", `<svg role="img" viewBox="0 0 ${width} ${height}"></svg>`);
-    const svg = curves.lastChild, write = (x, y, text, anchor) => make("text", svg, { x, y, "text-anchor": anchor }, text);
-    svg.setAttribute("aria-label", `${loss.head}: ${names.map((name, i) => (point.loss[i]?.length ? `${name} ends at ${number(point.loss[i].at(-1)[1])}` : "")).filter(Boolean).join(", ")}`);
-    make("path", svg, { class: "grid", d: `M${left},${top}V${height - bottom}H${width - 8}` });
-    for (const share of [0, 0.5, 1]) {
-      write(px(loss.x * share), height - 6, `${number(loss.x * share)} ${loss.unit}`, share === 1 ? "end" : "middle");
-      write(left - 6, py(loss.y * share) + 4, number(loss.y * share), "end");
-    }
-    const draw = (lists, look) => lists.forEach((list, i) => {
-      if (list.length > 1) make("path", svg, { d: `M${list.map(([x, y]) => `${px(x)},${py(y)}`).join("L")}`, fill: "none", stroke: colors[i], ...look });
-    });
-    if (old) draw(old.loss, { "stroke-width": 1, "stroke-opacity": 0.4, "stroke-dasharray": "4 3" });
-    draw(point.loss, { "stroke-width": 2 });
+    drawLoss?.(point, ghost === point ? null : ghost);
+    if (replay) replay(point.played); else replay = player(timeline, { ...data.played, ...point.played });
   }
 
   on(window, "hashchange", () => { ghost = now; goTo(location.hash); choose(); });
   goTo(location.hash);
   choose();
 };
-explore(document.getElementById("explore"), JSON.parse(document.getElementById("explore-data").textContent));
+
+// Curves of the loss; axes are those of all points, so that curves move and not their frame.
+const losses = (parent, { loss, names, colors }) => {
+  make("h2", parent, { id: "loss" }, loss.head);
+  const box = make("div", parent, { class: "chart" }), height = 220, left = 52, bottom = 24, top = 8;
+  box.insertAdjacentHTML("beforeend", `<svg role="img"></svg>`);
+  const svg = box.firstChild, path = (look) => make("path", svg, { fill: "none", ...look });
+  const grid = make("path", svg, { class: "grid" }), marks = [0, 0.5, 1].map((share) => {
+    const x = make("text", svg, { y: height - 6, "text-anchor": share === 1 ? "end" : "middle" }, `${number(loss.x * share)} ${loss.unit}`);
+    const y = make("text", svg, { x: left - 6, "text-anchor": "end" }, number(loss.y * share));
+    return { share, x, y };
+  });
+  const old = colors.map((stroke) => path({ stroke, "stroke-width": 1, "stroke-opacity": 0.4, "stroke-dasharray": "4 3" }));
+  const lines = colors.map((stroke) => path({ stroke, "stroke-width": 2 }));
+  let width = 0, shown = null;
+  const px = (x) => left + (x / loss.x) * (width - left - 8), py = (y) => height - bottom - (Math.min(y, loss.y) / loss.y) * (height - bottom - top);
+  const draw = (paths, curves) => paths.forEach((one, i) => {
+    const list = curves?.[i] || [];
+    one.setAttribute("d", list.length > 1 ? `M${list.map(([x, y]) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`).join("L")}` : "");
+  });
+  const show = (point, ghost) => {
+    shown = [point, ghost];
+    if (!width) return;
+    draw(old, ghost?.loss);
+    draw(lines, point.loss);
+    svg.setAttribute("aria-label", `${loss.head}: ${names.map((name, i) => (point.loss[i]?.length ? `${name} ends at ${number(point.loss[i].at(-1)[1])}` : "")).filter(Boolean).join(", ")}`);
+  };
+  redrawn(box, () => {
+    if (width === box.clientWidth || !box.clientWidth) return;
+    width = Math.max(box.clientWidth, 280);
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    grid.setAttribute("d", `M${left},${top}V${height - bottom}H${width - 8}`);
+    for (const { share, x, y } of marks) {
+      x.setAttribute("x", px(loss.x * share));
+      y.setAttribute("y", py(loss.y * share) + 4);
+    }
+    if (shown) show(...shown);
+  });
+  return show;
+};
+
+// The data lie in the page compressed.
+const packed = atob(document.getElementById("explore-data").textContent), root = document.getElementById("explore");
+const bytes = new Blob([Uint8Array.from(packed, (one) => one.charCodeAt(0))]).stream();
+new Response(bytes.pipeThrough(new DecompressionStream("gzip"))).json().then((data) => explore(root, data));

@@ -1,7 +1,7 @@
 // The timeline to walk through: all strategies of a run on one clock, drawn on a canvas.
 // It reads its data (report/charts/timeline.py says what is in them), and nothing else.
 "use strict";
-const player = (root, data, signal) => {
+const player = (root, data) => {
   const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, AXIS = 22;
   const WAITS = ["barrier", "token", "lock", "queue"];
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
@@ -48,32 +48,42 @@ const player = (root, data, signal) => {
   };
   const curveOf = ({ loss }) => loss.filter(([, value]) => Number.isFinite(value));
 
-  for (const one of data.strategies) {
+  // What is drawn of a strategy: once for each, as a page may show it again.
+  const read = (one) => {
+    if (one.rowOf) return;
     const phases = data.phases.map((phase) => ({ ...phase, said: one.said[phase.name] || phase.said }));
     one.rowOf = new Map(one.workers.map(({ rank }, row) => [rank, row]));
-    one.moments = [];
-    const add = (at, said, rank) => { if (at >= 0 && at <= data.end) one.moments.push({ at, said, rank }); };
     for (const worker of one.workers) {
       // Of a span its end is given, of what is sent beside it the start, too.
       let before = 0;
-      const read = (list, size) => Array.from({ length: list.length / size }, (_, i) => {
+      const spans = (list, size) => Array.from({ length: list.length / size }, (_, i) => {
         const row = list.slice(size * i, size * (i + 1)), [end, iteration] = row.slice(-2);
         const start = size === 4 ? row[1] : before, phase = phases[row[0]];
         before = end;
         return { rank: worker.rank, phase, use: phase.name, start, end, iteration };
       });
-      worker.spans = read(worker.spans, 3);
-      worker.sends = read(worker.sends, 4);
+      worker.spans = spans(worker.spans, 3);
+      worker.sends = spans(worker.sends, 4);
       // Who shares a link uses it meanwhile.
       worker.spans.forEach((span, i) => { if (one.shares && span.use === "queue") span.use = worker.spans[i + 1]?.use; });
     }
+    one.gradients = one.gradients.map((row) => Object.fromEntries(data.gradient.map((name, i) => [name, row[i]])));
+    one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
+    for (const g of one.gradients) g.outcome = data.outcomes[g.outcome];
+    one.pitch = one.workers.some(({ sends }) => sends.length) ? ROW + LANE : ROW;
+    one.rows = one.workers.length * one.pitch;
+  };
+
+  // What is told of it: when what happens to whom.
+  const momentsOf = (one) => {
+    if (one.moments) return one.moments;
+    const found = one.moments = [];
+    const add = (at, said, rank) => { if (at >= 0 && at <= data.end) found.push({ at, said, rank }); };
     const of = (name) => one.workers.flatMap((worker) => worker[name]), sends = of("sends");
     const beside = new Set(sends.map(({ use }) => use)); // all of that is on the lanes
     for (const { rank, phase, start } of [...sends, ...of("spans").filter(({ use }) => !beside.has(use))]) {
       if (phase.name === "write") add(start, `${phase.said}, begun by %`, rank);
     }
-    one.gradients = one.gradients.map((row) => Object.fromEntries(data.gradient.map((name, i) => [name, row[i]])));
-    one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
     // Micro-batches, and workers with a cache, go on with what was read for the gradient before.
     const keptFrom = (g) => {
       const before = one.gradientOf.get(`${g.worker}/${g.iteration - 1}`);
@@ -83,7 +93,6 @@ const player = (root, data, signal) => {
       let from = g;
       while (keptFrom(from)) from = keptFrom(from);
       const made = g.read_step - from.read_step, own = `gradient ${g.iteration}`, tell = (at, said) => add(at, said, g.worker);
-      g.outcome = data.outcomes[g.outcome];
       g.kept = from !== g;
       g.variables = `the variables of step ${from.read_step}${made ? `, and ${count(made, "update")} of its own since` : ""}`;
       if (g.read < g.begun && !g.kept) tell(g.read, `${g.variables} are read by %`);
@@ -93,10 +102,9 @@ const player = (root, data, signal) => {
       if (g.outcome !== "pending") tell(g.ended, `${own} of % is ${fate(g)}`);
     }
     one.updates.forEach((at, index) => add(at, `global_step rises to ${index + 1}`));
-    one.moments.sort((a, b) => a.at - b.at);
-    one.pitch = sends.length ? ROW + LANE : ROW;
-    one.rows = one.workers.length * one.pitch;
-  }
+    return found.sort((a, b) => a.at - b.at);
+  };
+  data.strategies.forEach(read);
 
   // The page: buttons, each of which does what its key does, strategies to choose, a key, a canvas, words.
   const part = (name, more = {}) => make("div", root, { class: name, ...more });
@@ -116,8 +124,9 @@ const player = (root, data, signal) => {
     if (curveOf(one).length > 1) label.insertAdjacentHTML("beforeend", `<svg><path d="M0,4H28" stroke-width="2" stroke-dasharray="${one.dash}"/></svg>`);
     label.append(one.name);
     on(tick, "change", () => {
-      one.hidden = !tick.checked;
-      layout();
+      data.strategies[index].hidden = !tick.checked;
+      arrange();
+      draw();
     });
   });
   const dots = {}, colors = {}, fills = {}, seen = data.phases.filter((phase) => phase.seen);
@@ -152,13 +161,20 @@ const player = (root, data, signal) => {
   const x = (at) => LEFT + ((at - view.from) / (view.to - view.from)) * (width - LEFT - RIGHT);
   const at = (px) => view.from + ((px - LEFT) / (width - LEFT - RIGHT)) * (view.to - view.from);
 
-  // Where everything stands: after a change of size, of theme, or of the strategies shown.
+  // After a change of size or of theme: colours, and where everything stands.
   function layout() {
-    const style = getComputedStyle(document.documentElement), ratio = devicePixelRatio || 1;
+    const style = getComputedStyle(document.documentElement);
     for (const name of ["ink", "faint", "line", "paper", "accent"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
     for (const one of data.strategies) one.color = one.dot.parentNode.style.stroke = getComputedStyle(one.dot).backgroundColor;
     seen.forEach(hatched);
     width = Math.max(root.clientWidth, 280);
+    arrange();
+    draw();
+  }
+
+  // Where everything stands: of the strategies shown, one below the other.
+  function arrange() {
+    const ratio = devicePixelRatio || 1;
     places = [];
     height = AXIS;
     const put = (place, high) => {
@@ -168,12 +184,12 @@ const player = (root, data, signal) => {
     for (const one of shown()) put({ one }, one.rows);
     const of = shown().filter((one) => curveOf(one).length > 1), all = of.flatMap(curveOf).map(([, value]) => value);
     if (all.length) put({ of, high: Math.max(...all), low: Math.min(...all) }, CURVE);
-    [canvas.width, canvas.height, canvas.style.height] = [Math.round(width * ratio), Math.round(height * ratio), `${height}px`];
+    const size = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height, canvas.style.height] = [...size, `${height}px`];
     paint.setTransform(ratio, 0, 0, ratio, 0, 0);
-    draw();
   }
 
-  function draw() {
+  function draw(told = true) {
     paint.clearRect(0, 0, width, height);
     paint.font = "12px system-ui, sans-serif";
     paint.textBaseline = "middle";
@@ -184,7 +200,7 @@ const player = (root, data, signal) => {
     }
     for (const place of places) (place.one ? panel : curve)(place);
     line(view.cursor, 0, height, colors.accent, 1.5);
-    tellStory();
+    if (told) tellStory();
   }
 
   // --- drawing ---------------------------------------------------------------------------------
@@ -319,7 +335,8 @@ const player = (root, data, signal) => {
   // What happens at the cursor, in every strategy shown.
   function tellStory() {
     const lines = [`At ${time(view.cursor)}:`];
-    for (const { name, moments, workers, updates } of shown()) {
+    for (const one of shown()) {
+      const { name, workers, updates } = one, moments = momentsOf(one);
       const latest = passed(moments, view.cursor, (one) => one.at)?.at;
       const said = latest === undefined ? "nothing yet" : (latest < view.cursor ? `since ${time(latest)}: ` : "") + happens(moments, latest);
       lines.push(`${name}: ${said}. Now ${state(workers, updates)}.`);
@@ -399,7 +416,7 @@ const player = (root, data, signal) => {
   // To the next or the previous moment at which anything happens in a strategy shown.
   function step(way) {
     const ahead = (at) => (way > 0 ? at > view.cursor : at >= view.cursor);
-    const found = shown().map(({ moments }) => moments[first(moments, ({ at }) => ahead(at)) - (way < 0)]).filter(Boolean);
+    const found = shown().map(momentsOf).map((moments) => moments[first(moments, ({ at }) => ahead(at)) - (way < 0)]).filter(Boolean);
     if (found.length) go(way * Math.min(...found.map(({ at }) => way * at)));
   }
 
@@ -457,12 +474,28 @@ const player = (root, data, signal) => {
   on(canvas, "pointercancel", () => { held = null; }); // a finger that scrolls the page
   on(canvas, "pointerleave", hush);
   on(canvas, "dblclick", () => show(0, data.end));
-  redrawn(root, layout, signal);
+  redrawn(root, layout);
   layout();
+
+  // The same strategies in another run, from its beginning; told when no other follows at once.
+  let later = 0;
+  const replay = (other) => {
+    if (view.playing) toggle();
+    other.strategies.forEach((one, i) => {
+      const { hidden, dot, color } = data.strategies[i];
+      read(Object.assign(one, { hidden, dot, color }));
+    });
+    Object.assign(data, other);
+    Object.assign(view, { from: 0, to: clamp(data.window || data.end, 1, data.end), cursor: 0, chosen: null });
+    arrange();
+    draw(false);
+    clearTimeout(later);
+    later = setTimeout(tellStory, 150);
+  };
 
   // The frame that a notebook shows it in is as high as what is told, and shrinks only where it gets another width, not while one steps through.
   const frame = window.frameElement, around = frame?.ownerDocument.body;
-  if (!frame) return;
+  if (!frame) return replay;
   let high, wide;
   new ResizeObserver(() => {
     const { offsetWidth, offsetHeight } = document.documentElement;
@@ -480,6 +513,7 @@ const player = (root, data, signal) => {
   };
   new MutationObserver(follow).observe(around, { attributeFilter: ["data-jp-theme-light"] });
   follow();
+  return replay;
 };
 const played = document.getElementById("player-data");
 if (played) player(document.getElementById("player"), JSON.parse(played.textContent));

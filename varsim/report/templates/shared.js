@@ -33,12 +33,10 @@ const tell = (lines, place) => {
 const hush = () => { tip.hidden = true; };
 on(document, "keydown", ({ key }) => { if (key === "Escape") hush(); });
 // Drawn anew in another width, or on a page of other colours.
-const redrawn = (box, draw, signal) => {
-  const sizes = new ResizeObserver(draw);
-  sizes.observe(box);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal });
-  document.addEventListener("recolored", draw, { signal });
-  signal?.addEventListener("abort", () => sizes.disconnect());
+const redrawn = (box, draw) => {
+  new ResizeObserver(draw).observe(box);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  document.addEventListener("recolored", draw);
 };
 
 // The main table is sorted by a click on a heading, by the numbers that stand in its cells.
