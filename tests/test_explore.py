@@ -95,13 +95,6 @@ def test_what_cannot_be_a_page_is_refused(made: Any, options: list[str], said: s
     assert Path("slow.yaml").read_text() == SCENARIO.lstrip()
 
 
-def test_a_page_too_large_to_be_sent_is_refused(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varsim.report.explore.MOST_BYTES", 10_000)
-    done = made("--out", "page.html")
-    assert (done.exit_code, "more than 0.01: take" in done.stderr) == (2, True), done.stderr
-    assert not Path("page.html").exists()
-
-
 def test_the_key_has_what_is_in_any_timeline(made: Any) -> None:
     """Only with a backup worker is anything dropped, and only there somebody waits for a token."""
     backups = "strategies=[{kind: sync_replicas, replicas_to_aggregate: 3}]"

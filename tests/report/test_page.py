@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.markers import MarkerStyle
+from typer.testing import CliRunner
 
 from tests.browsing import chromium
-from varsim.report import page
+from tests.pages import ROOT
+from tests.seams import app
+from varsim.report import explore, page
 from varsim.report.charts.looks import MARKERS
 from varsim.report.products.figures import along, scatter
 from varsim.report.told import Column, Note, Number, Report, Table
@@ -81,6 +84,18 @@ def test_scripts_of_a_page_stay_small() -> None:
     assert set(size) == {"shared", "player", "chart", "explore"}
     assert sum(size.values()) - size["explore"] <= 40_000
     assert sum(size.values()) - size["chart"] <= 40_000
+
+
+def test_a_page_to_explore_that_is_too_large_to_be_sent_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore, "MOST_BYTES", 10_000)
+    out = tmp_path / "page.html"
+    command = ["explore", "tests/small.yaml", "--vary", "seed=1,2", "--out", str(out)]
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(app.app, command)
+    assert (done.exit_code, "MB, more than 0.01: take" in done.stderr) == (2, True), done.stderr
+    assert not out.exists()
 
 
 def test_it_loads_nothing_and_admits_its_own_scripts_alone(path: Path) -> None:
