@@ -1,4 +1,7 @@
-"""Lessons as slides: `python docs/slides.py` writes one file for each, which loads nothing.
+"""What a class needs: `python docs/slides.py` writes files that load nothing into `slides`.
+
+Slides of every lesson (or of those that are named), the hand-out to print, and the page with
+sliders that it leads to.
 
 A cell whose `slide_type` is `slide` begins a slide; `skip` leaves it out, as are cells that are
 hidden or removed. Of code, slides show scenarios and what has at most three lines and draws
@@ -7,6 +10,7 @@ class predicts before it sees.
 """
 
 import re
+import subprocess
 import sys
 from html import escape
 from pathlib import Path
@@ -24,7 +28,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-ROOT = Path(__file__).parent.parent
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+TARGET = ROOT / "slides"
 SHORT = 3  # lines of code
 WIDE = 72  # characters of what is printed, that fit in large letters
 COLOURS = HtmlFormatter(style="tango", nowrap=True)
@@ -40,13 +46,28 @@ MARKDOWN.use(dollarmath_plugin, renderer=_formula, double_inline=True)
 
 
 def main(arguments: list[str]) -> None:
-    """Write the slides of the lessons named, or of all, into the folder `slides`."""
-    target = ROOT / "slides"
-    target.mkdir(exist_ok=True)
-    for path in map(Path, arguments or sorted((ROOT / "docs" / "lessons").glob("*.md"))):
-        place = target / f"{path.stem}.html"
-        place.write_text(page(executed(path)), encoding="utf-8")
-        print(place)
+    """Write the slides of the lessons named, or all that a class needs."""
+    explore = TARGET / "explore" / "straggler.html"
+    explore.parent.mkdir(parents=True, exist_ok=True)
+    for path in map(Path, arguments or sorted((HERE / "lessons").glob("*.md"))):
+        _write(f"{path.stem}.html", page(executed(path)))
+    if not arguments:
+        _write("handout.html", handout())
+        command = ["-m", "varsim", "explore", str(HERE / "explore" / "straggler.yaml"), "--bet"]
+        subprocess.run([sys.executable, *command, "-q", "--out", str(explore)], check=True)
+
+
+def _write(name: str, text: str) -> None:
+    """Write a file, and say where it is."""
+    place = TARGET / name
+    place.write_text(text, encoding="utf-8")
+    print(place)
+
+
+def handout() -> str:
+    """One page A4 for everybody in a class."""
+    text = (HERE / "handout.md").read_text(encoding="utf-8")
+    return _filled("handout", title="Hand-out", text=MARKDOWN.render(text))
 
 
 def executed(path: Path) -> NotebookNode:
@@ -64,15 +85,17 @@ def executed(path: Path) -> NotebookNode:
 
 def page(notebook: NotebookNode) -> str:
     """One file that has everything in it, for 1280 x 720, scaled to any window."""
-    template = (Path(__file__).parent / "slides" / "page.html").read_text(encoding="utf-8")
-    title = notebook.cells[1].source.splitlines()[0].lstrip("# ")
-    for name, text in {
-        "title": escape(title),
-        "colours": COLOURS.get_style_defs(".code"),
-        "slides": "\n".join(map(_section, slides(notebook))),
-    }.items():
-        template = template.replace(f"<!-- {name} -->", text)
-    return template
+    title = escape(notebook.cells[1].source.splitlines()[0].lstrip("# "))
+    shown = "\n".join(map(_section, slides(notebook)))
+    return _filled("page", title=title, colours=COLOURS.get_style_defs(".code"), slides=shown)
+
+
+def _filled(template: str, **parts: str) -> str:
+    """A file of `docs/slides` with these parts."""
+    text = (HERE / "slides" / f"{template}.html").read_text(encoding="utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"<!-- {name} -->", part)
+    return text
 
 
 def _section(shown: str) -> str:

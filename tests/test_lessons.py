@@ -19,6 +19,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+import varsim
 from tests.browsing import chromium
 
 ROOT = Path(__file__).parent.parent
@@ -120,3 +121,39 @@ def test_slides_fit_on_the_screen_and_load_nothing(
     assert heard == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
     page.close()
+
+
+def test_the_hand_out_is_one_page_to_print(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "handout.html"
+    file.write_text(slides().handout(), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    assert page.locator("tr").count() == 7
+    printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+    assert re.findall(rb"/MediaBox \[0 0 59[45][\d.]* 84[12][\d.]*\]", printed), "A4"
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_what_the_hand_out_asks_is_answered_as_the_teacher_is_told() -> None:
+    found = varsim.sweep(ROOT / "docs" / "explore" / "straggler.yaml").frame()
+    factor, waits = found.columns[:2]
+    sync = found[found.strategy == "sync_replicas"].set_index([factor, waits]).examples_per_s
+    gained = {slow: sync[slow, 5] / sync[slow, 6] for slow in (1, 1.5, 2, 3, 4)}
+    assert max(gained[1], gained[1.5]) < 0.95
+    assert abs(gained[2] - 1) < 0.03, "even"
+    assert min(gained[3], gained[4]) > 1.05
+    stale = found[found.strategy == "none"].staleness_mean
+    assert max(abs(stale - 5)) < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_the_quiz_has_ten_answers_that_its_runs_give() -> None:
+    path = ROOT / "docs" / "quiz.md"
+    quiz = notebook(path)
+    assert path.read_text(encoding="utf-8").count("<summary>Answer</summary>") == 10
+    assert sum("hide-cell" in cell.metadata.get("tags", ()) for cell in quiz.cells) == 11
+    NotebookClient(quiz, resources={"metadata": {"path": ROOT}}).execute()
