@@ -16,6 +16,8 @@ author = copyright = "The varsim maintainers"
 release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "explorable", "formulas", "generated", "looks"]
+extensions += ["sphinx.ext.napoleon"]
+default_role = "code"  # of docstrings: `jobs` is code
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"

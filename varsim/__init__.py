@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from varsim.scenario.extensions import register as register
     from varsim.scenario.fault import ScenarioError as ScenarioError
     from varsim.scenario.training import Scenario as Scenario
+    from varsim.study.comparison import compare as compare
     from varsim.study.experiment import check as check
-    from varsim.study.experiment import compare as compare
     from varsim.study.experiment import explain as explain
     from varsim.study.experiment import load as load
     from varsim.study.experiment import plan as plan
@@ -39,7 +39,7 @@ _HOMES = {
     "ScenarioError": "varsim.scenario.fault",
     "calibrate": "varsim.calibration.fragment",
     "check": "varsim.study.experiment",
-    "compare": "varsim.study.experiment",
+    "compare": "varsim.study.comparison",
     "explain": "varsim.study.experiment",
     "load": "varsim.study.experiment",
     "plan": "varsim.study.experiment",

@@ -253,10 +253,43 @@ def calibrate(
     size: float | None = None,
     per_node: int | None = None,
 ) -> Fragment:
-    """Fragment of `cluster` from measured files: nccl-tests, tables, traces, step times.
+    r"""Fit parts of a cluster to measured files.
 
-    `options`: what the files do not say. Otherwise as `fragment`; raises UnreadableError, and
-    OSError where there is no such file.
+    Parameters
+    ----------
+    files : sequence of str or Path
+        Output of nccl-tests, tables of times, profiler traces, step times; any of them together.
+    options : FormOptions, optional
+        What the files do not say: their form, the collective, the ranks, the unit of times.
+    size : float, optional
+        Size of your messages (bytes): the line is fitted to the sizes around it.
+    per_node : int, optional
+        Workers of a node; a network of nodes is fitted, inside and across.
+
+    Returns
+    -------
+    Fragment
+        YAML for a scenario's `cluster` (`lines`), with the errors of the fit as comments.
+
+    Raises
+    ------
+    UnreadableError
+        With what is wrong in each file, or where no line fits.
+    FileNotFoundError
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import tempfile, varsim
+    >>> from pathlib import Path
+    >>> times = [(step, 0.1 + 0.01 * (step % 3)) for step in range(50)]
+    >>> rows = [f"{step},{rank},{time}" for rank in (0, 1) for step, time in times]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "steps.csv"
+    ...     _ = file.write_text("\n".join(["step,worker,seconds", *rows]))
+    ...     print(varsim.calibrate([file]).lines[-1])
+      compute: {kind: uniform, low: 100 ms, high: 120.001 ms}
+
     """
     paths = [Path(file) for file in files]
     measured = read_files(paths, FormOptions() if options is None else options, lambda line: None)

@@ -23,20 +23,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Told(Report):
-    """A report that shows itself: as text, as HTML, as plots, as files."""
+    """Report that shows itself: as text (`str`), as HTML, as plots, as files."""
 
     @property
     def answer(self) -> str:
-        """The headline, a sentence a line."""
+        """Headline, a sentence a line."""
         return formats.answer(self)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The notes, each with its code in brackets."""
+        """Notes, each with its code in brackets."""
         return tuple(unheld(in_python(coded(note))) for note in self.notes)
 
     def frame(self) -> "DataFrame":
-        """The table as text, all its columns; a row each."""
+        """Return the table as text, all its columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each alternative.
+
+        """
         from pandas import DataFrame
 
         columns = self.table.columns
@@ -192,6 +199,26 @@ def report_of(result: Any) -> Report:
 
 
 def tell(result: object) -> Told:
-    """What there is to tell of a result."""
+    """Tell a result as data: what its command prints, and its page shows.
+
+    Parameters
+    ----------
+    result : Result, SweepTable, Plan, Rates, Checked, Why or Story
+        What `run`, `sweep`, `plan`, `tune`, `check` or `explain` returned.
+
+    Returns
+    -------
+    Told
+        The report: `headline`, `table`, `notes` and `charts` as data; `answer`, `frame()`,
+        `html()` and `str` show it.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> result = varsim.run("slow_worker", strategies=["on_write"])
+    >>> [note.code for note in varsim.tell(result).headline]
+    ['alone']
+
+    """
     found = report_of(result)
     return Told(**{field.name: getattr(found, field.name) for field in fields(found)})

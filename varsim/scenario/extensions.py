@@ -40,12 +40,41 @@ _NOT_THEIRS: Final = (
 
 
 def register(thing: T) -> T:
-    """Make a class or function usable in scenarios, in this process and those it starts.
+    """Make a class or function of your own usable in scenarios.
 
-    A class of strategies, problems, distributions of step times or networks is named by its `kind`;
-    a function `(ranks, size) -> Schedule` is a collective of its name. Returns it, so that it can
-    stand as a decorator. ValueError where the name is taken, or the thing is incomplete; TypeError
-    if it is none of these.
+    It is known in this process and in those that it starts.
+
+    Parameters
+    ----------
+    thing : class or callable
+        A class of strategies (`varsim.strategies.Strategy`), problems, distributions of step times
+        or networks, which is named by its `kind`; or a function `(ranks, size) -> Schedule`, which
+        is a collective of its name.
+
+    Returns
+    -------
+    class or callable
+        `thing`, so that it can stand as a decorator.
+
+    Raises
+    ------
+    ValueError
+        If its name is taken, or it is incomplete.
+    TypeError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> from varsim.cluster.collectives import ring
+    >>> @varsim.register
+    ... def my_ring(ranks, size):
+    ...     return ring.all_reduce(ranks)
+    >>> mine = {"strategies.on_write.collective": "my_ring"}
+    >>> scenario = varsim.load("slow_worker", mine)
+    >>> scenario.strategy("on_write").collective
+    'my_ring'
+
     """
     for table in _TABLES:
         if table.takes(thing):

@@ -58,10 +58,20 @@ class Fault:
 
 
 class ScenarioError(Exception):
-    """Error of a scenario with all its faults, in the file's order.
+    """Error of a scenario: everything that is wrong with it, each fault at its line and column.
 
-    `problems` holds one Fault each; `str()` is what to show the user. At most fifty are shown;
+    `problems` holds the faults; `str()` is what to show the user. At most fifty are shown;
     `left_out` counts those that were not even looked at.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> try:
+    ...     varsim.load("slow_worker", {"cluster.wrkers": 8})
+    ... except varsim.ScenarioError as error:
+    ...     print(error)
+    cluster.wrkers=8: error: cluster: unknown key 'wrkers'; did you mean 'workers'?
+
     """
 
     def __init__(self, faults: Iterable[Fault], left_out: int = 0) -> None:

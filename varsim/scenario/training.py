@@ -32,7 +32,20 @@ if TYPE_CHECKING:
 
 
 class Scenario(ShownAsFile):
-    """Strategies of training, compared: all that a run needs."""
+    """Scenario of training: a cluster, what is trained, and strategies that are compared.
+
+    It is immutable, and shows itself as its file with all defaults; `varsim.load` makes one.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> scenario = varsim.load("slow_worker")
+    >>> scenario.name, scenario.cluster.workers, len(scenario.strategies)
+    ('slow_worker', 4, 6)
+    >>> scenario.replace({"cluster.workers": 8}).cluster.workers
+    8
+
+    """
 
     kind: ClassVar[str] = "training"
     later: ClassVar[tuple[str, ...]] = ("memory", "failures", "checkpoint", "recovery")

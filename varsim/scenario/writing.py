@@ -28,9 +28,33 @@ class Asked:
     """A scenario, sweep or plan, which can be asked as by the commands of these names."""
 
     def replace(self, changes: Mapping[str, object] = _NOTHING, /, **named: object) -> Self:
-        """The same with other values: `replace({"cluster.workers": 16}, seed=3)`.
+        """Change values, and check the scenario again.
 
-        Paths are those of `--set`; numbers are SI, texts as in a file. Raises ScenarioError.
+        Parameters
+        ----------
+        changes : dict, optional
+            Values by their paths: `{"cluster.workers": 16}`. Numbers are SI, texts as in a file.
+        **named : object
+            Values of keys at the top: `seed=3`.
+
+        Returns
+        -------
+        Scenario, Sweep or the like
+            A new one; this one stays as it is.
+
+        Raises
+        ------
+        ScenarioError
+            With everything that is wrong with it now.
+
+        Examples
+        --------
+        >>> import varsim
+        >>> scenario = varsim.load("slow_worker")
+        >>> larger = scenario.replace({"cluster.workers": 8}, seed=3)
+        >>> larger.cluster.workers, larger.seed
+        (8, 3)
+
         """
         import varsim
 
@@ -38,21 +62,51 @@ class Asked:
         return changed
 
     def run(self, *, jobs: int = 1, progress: Callable[[int, int], None] | None = None) -> Any:
-        """What comes of it: a Result, or that of a sweep, a plan or a program of variables."""
+        """Run it, as `varsim.run` does.
+
+        Parameters
+        ----------
+        jobs : int, default 1
+            Processes that make the runs.
+        progress : callable, optional
+            Called as `progress(done, total)` after each run.
+
+        Returns
+        -------
+        Result, SweepTable or Plan
+            What came of it.
+
+        """
         import varsim
 
         return varsim.run(self, jobs=jobs, progress=progress)
 
     def check(self) -> Any:
-        """How it begins, times only; of a sweep or plan, what is asked."""
+        """Check what a step of each strategy takes, as `varsim.check` does.
+
+        Returns
+        -------
+        Checked
+            The beginning of each strategy, times alone.
+
+        """
         import varsim
 
         return varsim.check(self)
 
     def explain(self, **how: Any) -> Any:
-        """Why it is as slow as it is; of variables, what happens in their first steps.
+        """Explain why it is as slow as it is, as `varsim.explain` does.
 
-        `how`: as of `varsim.explain`.
+        Parameters
+        ----------
+        **how : object
+            `strategies`, `progress` and `steps` of `varsim.explain`.
+
+        Returns
+        -------
+        Why or Story
+            The share of each cause in a step; of variables what happens in their first steps.
+
         """
         import varsim
 
@@ -66,6 +120,9 @@ class ShownAsFile(Asked, Grown):
         return dump_scenario(self)
 
     __str__ = __repr__
+
+    def __dir__(self) -> list[str]:
+        return [*type(self).model_fields, "kind", "replace", "run", "check", "explain"]
 
 
 def dump_scenario(scenario: BaseModel) -> str:

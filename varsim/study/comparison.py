@@ -8,17 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 from varsim.scenario.fault import UnknownNameError, known
 from varsim.scenario.training import AnyScenario
 from varsim.scenario.writing import flow, provenance
+from varsim.study.experiment import Changes, Progress, load, made_by
 from varsim.study.lives import KEPT
 from varsim.study.metrics import METRICS, Metric, throughput
-from varsim.study.result import Result
+from varsim.study.result import Result, simulate
 from varsim.study.shown import Shown
 from varsim.study.tables import metrics_of
 from varsim.study.verdict import Estimate, interval, ratio, verdict
+
+if TYPE_CHECKING:
+    from varsim.cluster.fast.choice import Engine
 
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
@@ -95,12 +100,28 @@ class PairedRatio(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SideBySide(Shown):
-    """The strategies that several scenarios share, by one metric, each against the first scenario.
+    """Result of `varsim.compare`: the strategies that all scenarios have, by one metric.
 
-    `rows`: each of these strategies by its labels, one for each scenario; `redrawn`: scenarios that
-    were run with another seed, or number of replications, than they say.
+    `sides` are the scenarios; `rows` has each of these strategies by its labels, one for each
+    scenario; `redrawn` names scenarios that were run with another seed, or number of replications,
+    than they say.
+
+    Examples
+    --------
+    `varsim.compare` has one.
+
     """
 
+    offers = (
+        *Shown.offers,
+        "sides",
+        "metric",
+        "rows",
+        "redrawn",
+        "ratios",
+        "differences",
+        "sha256",
+    )
     product: ClassVar = "compare"
 
     sides: tuple[Side, ...]
@@ -109,9 +130,18 @@ class SideBySide(Shown):
     redrawn: tuple[str, ...] = ()
 
     def ratios(self, other: int = 1) -> dict[str, Estimate]:
-        """By strategy, how many times its number of the first scenario that of another is.
+        """Return how many times as much another scenario has as the first, by strategy.
 
-        Paired by replication; the intervals of all ratios hold together, with 95 % confidence.
+        Parameters
+        ----------
+        other : int, default 1
+            Which scenario, counted from 0, the first.
+
+        Returns
+        -------
+        dict of str to Estimate
+            Paired by replication; the 95 % intervals hold together.
+
         """
         return {self.rows[pair.row][0]: pair.ratio for pair in self.pairs(other)}
 
@@ -145,9 +175,20 @@ class SideBySide(Shown):
         return sha256(" ".join([*every, self.metric]).encode()).hexdigest()
 
     def differences(self, other: int) -> dict[str, tuple[str, str]]:
-        """What another scenario says otherwise, by path: the value of the first, and its own.
+        """Return what another scenario says otherwise.
 
         Strategies that are not compared are left out, as are names, seeds and replications.
+
+        Parameters
+        ----------
+        other : int
+            Which scenario, counted from 0, the first.
+
+        Returns
+        -------
+        dict of str to tuple of str
+            By path the value of the first, and its own.
+
         """
         mine, own = (
             _content(self.sides[at].scenario, {row[at]: row[0] for row in self.rows})
@@ -276,3 +317,111 @@ def _text(value: object) -> str:
         value = {"kind": value["kind"], **value}
     text = "none" if value in (None, [], {}) else flow(value)
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."
+
+
+def compare(
+    first: Any,
+    second: Any,
+    *more: Any,
+    metric: str = "",
+    names: Sequence[str] = (),
+    sets: Changes = (),
+    strategies: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+    engine: "Engine" = "auto",
+) -> SideBySide:
+    """Compare scenarios side by side: the strategies that all have, each against the first.
+
+    Ratios are paired by replication. What is run gets the seed and the number of replications of
+    the first result; without a result the seed of the first scenario, and the most replications.
+
+    Parameters
+    ----------
+    first, second, *more : str, Path, dict, Scenario, Result or Saved
+        Scenarios, as `load` takes them, are run; a path may be the directory of a run, too.
+    metric : str, optional
+        By which they are compared; throughput by default.
+    names : sequence of str, optional
+        What they are called; by default by their names, or their paths.
+    sets : dict or sequence of str, optional
+        Changes of the scenarios that are run, as in `load`.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    jobs : int, default 1
+        Processes that make the runs; the results are the same for any number.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    engine : {"auto", "simpy", "fast"}, default "auto"
+        Which of the two engines makes the runs; no number depends on it.
+
+    Returns
+    -------
+    SideBySide
+        `ratios()` has them by strategy. It shows itself as table and answer.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with a scenario.
+    ValueError
+        If results have other seeds or replications, no strategy is in all of them, or one of them
+        has no such metric, or has it in another unit.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> slow = varsim.load("slow_worker", strategies=["on_write"])
+    >>> equal = slow.replace({"cluster.slow_workers": []})
+    >>> round(varsim.compare(slow, equal).ratios()["on_write"].mean, 1)
+    3.0
+
+    """
+    asked = (first, second, *more)
+    given = [_entered(one, sets, strategies) for one in asked]
+    names = names or _called(asked, [scenario for scenario, _ in given])
+    results = [scenario for scenario, made in given if made is not None]
+    lead, *_ = results or [scenario for scenario, _ in given]
+    most = max(one.replications for one in results[:1] or [one for one, _ in given])
+    draws = {"seed": lead.seed, "replications": most}
+    every, redrawn = list[Entrant](), list[str]()
+    for name, (scenario, made) in zip(names, given, strict=True):
+        if made is None and draws != {key: getattr(scenario, key) for key in draws}:
+            scenario = scenario.model_copy(update=draws)
+            redrawn.append(name)
+        every.append(Entrant(name, scenario))
+    check_paired(every)
+    rows, metric = shared(every), chosen_metric(every, metric)
+    sides = list[Side]()
+    with made_by(engine):
+        for one, (_, made) in zip(every, given, strict=True):
+            if isinstance(made, Mapping):
+                sides.append(Side.saved(one.name, one.scenario, made))
+            else:
+                result = made or simulate(one.scenario, jobs, progress)
+                sides.append(Side.of(one.name, result))
+    return SideBySide(tuple(sides), metric, rows, tuple(redrawn))
+
+
+def _entered(given: Any, sets: Changes, strategies: Sequence[str]) -> tuple[Any, Any]:
+    """The scenario that is meant, and its result if there is one: live, or as plain data."""
+    import varsim
+
+    if isinstance(given, str | Path) and "\n" not in str(given) and Path(given).is_dir():
+        given = varsim.read(given)
+    made = isinstance(given, Shown) or hasattr(given, "facts")
+    found = given if made else load(given, sets, strategies)
+    kind = getattr(found, "product", "") or found.kind
+    if kind not in ("run", "training", "variables"):
+        raise ValueError(f"a {kind} is not one run: compare scenarios, or results of runs")
+    return (found.scenario, getattr(found, "facts", found)) if made else (found, None)
+
+
+def _called(given: Sequence[Any], scenarios: Sequence[Any]) -> list[str]:
+    """What scenarios are called: by their names, or else their paths, or else in order."""
+    names = [one.name for one in scenarios]
+    if len(set(names)) < len(names):
+        names = [str(one) if isinstance(one, str | Path) else "" for one in given]
+    if len(set(names)) < len(names) or any("\n" in one for one in names):
+        names = [f"{one.name} ({number})" for number, one in enumerate(scenarios, 1)]
+    return names

@@ -28,7 +28,6 @@ from varsim.study.shown import Shown
 if TYPE_CHECKING:
     from varsim.cluster.fast.choice import Engine
     from varsim.cluster.workers.job import DeadlockError
-    from varsim.study.comparison import SideBySide
     from varsim.study.grid import SweepTable
     from varsim.study.plan import Plan
     from varsim.study.result import Result
@@ -49,9 +48,14 @@ Changes: TypeAlias = Sequence[str] | Mapping[str, object]
 
 
 class Checked(Shown, list[T]):
-    """How each alternative of what was `asked` begins, times only; of a sweep or plan nothing."""
+    """Result of `varsim.check`: a list of how each strategy begins, times alone.
 
+    `asked` is what was checked; the list is empty for a sweep or a plan.
+    """
+
+    offers = (*Shown.offers, "asked", "deadlock")
     product = "check"
+    asked: Any
 
     def __init__(self, asked: Any, begun: Iterable[T] = ()) -> None:
         super().__init__(begun)
@@ -59,7 +63,7 @@ class Checked(Shown, list[T]):
 
     @property
     def deadlock(self) -> "DeadlockError | None":
-        """Who deadlocked already at the beginning, and over what."""
+        """Error that tells who deadlocked already at the beginning, over what; or None."""
         from varsim.cluster.workers.job import DeadlockError
         from varsim.study.beginning import Beginning
 
@@ -69,12 +73,44 @@ class Checked(Shown, list[T]):
 
 # What it is depends on the file; to a type checker it may be any of them.
 def load(given: Source, sets: Changes = (), strategies: Sequence[str] = (), **named: object) -> Any:
-    """The scenario of a file, of a text, or of a dict that says the same; or a sweep or plan.
+    """Load a scenario, a sweep or a plan, and check all of it.
 
-    `sets`: `path=value` as after `--set`, or values by their paths, where numbers are SI; `named`:
-    those of keys at the top, such as `seed=3`. `strategies`: only those of these kinds or labels.
-    Of what was loaded before, the same with these changes. Raises ScenarioError with everything
-    that is wrong, each with its place.
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario: a path, the name of a bundled one, its YAML as text, or a dict of its keys.
+    sets : dict or sequence of str, optional
+        Changes: `{"cluster.workers": 16}`, or `["cluster.workers=16"]`. Numbers are SI.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    **named : object
+        Changes of keys at the top of the file, such as `seed=3`.
+
+    Returns
+    -------
+    Scenario, VariablesScenario, Sweep or Plan's question
+        By the `kind` of the file, and whether it has a block `sweep` or `plan`. What was loaded
+        can be changed again (`replace`) and asked (`run`, `check`, `explain`).
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    FileNotFoundError
+        If there is no such file and no bundled scenario of that name.
+    TypeError
+        If `given` is none of these.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> both = ["on_write", "none"]
+    >>> scenario = varsim.load("slow_worker", {"stop.time": 5}, strategies=both)
+    >>> scenario.cluster.workers, scenario.stop.time
+    (4, 5.0)
+    >>> [strategy.kind for strategy in scenario.strategies]
+    ['on_write', 'none']
+
     """
     if not isinstance(given, str | Path | Mapping | Asked):
         what = f"a {type(given).__name__}" if isinstance(given, Shown) else reprlib.repr(given)
@@ -100,12 +136,49 @@ def run(
     engine: "Engine" = "auto",
     **named: object,
 ) -> "Result | Any":
-    """The result of a scenario of any kind, loaded as by `load`; the same for any `jobs`.
+    """Run a scenario: every strategy, in every replication.
 
-    `engine`: which of the two makes the runs; no result depends on it.
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario: a path, the name of a bundled one, its YAML as text, or a dict of its keys.
+    sets : dict or sequence of str, optional
+        Changes: `{"cluster.workers": 16}`, or `["cluster.workers=16"]`. Numbers are SI.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    jobs : int, default 1
+        Processes that make the runs; the results are the same for any number.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    engine : {"auto", "simpy", "fast"}, default "auto"
+        Which of the two engines makes the runs; no number depends on it.
+    **named : object
+        Changes of keys at the top of the file, such as `seed=3`.
+
+    Returns
+    -------
+    Result, SweepTable or Plan
+        Of a sweep or a plan what `sweep` or `plan` returns. It shows itself as table and answer.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    ValueError
+        If `jobs` is below 1.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> both = ["on_write", "none"]
+    >>> result = varsim.run("slow_worker", {"stop.time": 5}, strategies=both)
+    >>> print(result.answer())
+    Fastest: async PS, 1,059 examples/s: 2.49 times all-reduce.
+    Trade-off: gradients are 3 updates stale.
+
     """
     asked = load(given, sets, strategies, **named)
-    with _made_by(engine):
+    with made_by(engine):
         if asked.kind == "sweep":
             return sweep(asked, jobs=jobs, progress=progress)
         if asked.kind == "plan":
@@ -116,7 +189,40 @@ def run(
 def check(
     given: Source, sets: Changes = (), *, strategies: Sequence[str] = (), **named: object
 ) -> Checked[Any]:
-    """How each alternative begins, times only; of a sweep or plan, what is asked."""
+    """Check a scenario: what a step of each strategy takes, from the beginning of a run.
+
+    Times alone are simulated, so it is quick, however much there is to train.
+
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario: a path, the name of a bundled one, its YAML as text, or a dict of its keys.
+    sets : dict or sequence of str, optional
+        Changes: `{"cluster.workers": 16}`, or `["cluster.workers=16"]`. Numbers are SI.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    **named : object
+        Changes of keys at the top of the file, such as `seed=3`.
+
+    Returns
+    -------
+    Checked
+        A list with the beginning of each strategy; empty for a sweep or a plan, of which it tells
+        what is asked.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> checked = varsim.check("slow_worker", strategies=["on_write"])
+    >>> len(checked), checked.deadlock
+    (1, None)
+
+    """
     asked = load(given, sets, strategies, **named)
     if isinstance(asked, Scenario):
         from varsim.study.beginning import begin
@@ -138,10 +244,43 @@ def explain(
     steps: int | None = None,
     **named: object,
 ) -> "Why | Story | Any":
-    """Why training is as slow as it is; for variables, what happens in their first steps.
+    """Explain why training is as slow as it is, by what would help most.
 
-    `steps`: of variables, so many. Raises ValueError for a sweep or a plan, and where so many steps
-    are too much to be told.
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario: a path, the name of a bundled one, its YAML as text, or a dict of its keys.
+    sets : dict or sequence of str, optional
+        Changes: `{"cluster.workers": 16}`, or `["cluster.workers=16"]`. Numbers are SI.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    steps : int, optional
+        Of a program of variables: how many of its first steps are told.
+    **named : object
+        Changes of keys at the top of the file, such as `seed=3`.
+
+    Returns
+    -------
+    Why or Story
+        The share of each cause in a step, a row per strategy; of a program of variables what
+        happens in its first steps.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    ValueError
+        For a sweep or a plan, which are of many scenarios; if `steps` is too many to be told.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> why = varsim.explain("slow_worker", strategies=["on_write"])
+    >>> print(why.answer().splitlines()[0])
+    all-reduce: 66 % of a step is due to stragglers (worker 3).
+
     """
     asked = load(given, sets, strategies, **named)
     if isinstance(asked, Scenario):
@@ -167,11 +306,49 @@ def sweep(
     progress: Progress | None = None,
     directory: str | Path | None = None,
 ) -> "SweepTable":
-    """The table of a sweep; each of `sets` is as in `load`, with several values another axis.
+    """Run every strategy at every point of a sweep.
 
-    Several values are `path=1,2,4`, or a list: `{"cluster.workers": [1, 2, 4]}`. `precision` (a
-    share) and `most_replications` are used instead of what the file says. Runs are kept in a
-    `directory`, and those that are there are not made again.
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario, with a block `sweep` or without.
+    sets : dict or sequence of str, optional
+        Changes as in `load`; several values are an axis: `{"cluster.workers": [1, 2, 4]}`, or
+        `["cluster.workers=1,2,4"]`.
+    precision : float, optional
+        Half-width of the intervals as a share of the mean, at which replications stop; used
+        instead of what the file says.
+    most_replications : int, optional
+        Replications of a point at most; used instead of what the file says.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    jobs : int, default 1
+        Processes that make the runs; the results are the same for any number.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    directory : str or Path, optional
+        Where runs are kept; those that are there are not made again.
+
+    Returns
+    -------
+    SweepTable
+        A row for each strategy at each point.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    ValueError
+        If `jobs` is below 1.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> axis = {"cluster.slow_workers.0.factor": [1, 2, 4], "stop.time": 5}
+    >>> table = varsim.sweep("slow_worker", axis, strategies=["on_write"])
+    >>> table.frame()["examples_per_s"].round().tolist()
+    [1261.0, 635.0, 319.0]
+
     """
     from varsim.scenario.space import Sweep
     from varsim.scenario.sweep import sweep_of_text
@@ -200,7 +377,56 @@ def plan(
     progress: Progress | None = None,
     directory: str | Path | None = None,
 ) -> "Plan":
-    """The answer to a plan; `minimize` replaces what the file says. Otherwise as `sweep`."""
+    """Find the cheapest configuration that meets the targets with 95 % confidence.
+
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        A scenario with `targets` and a block `plan`.
+    sets : dict or sequence of str, optional
+        Changes as in `load`.
+    minimize : str, optional
+        What is minimized (`varsim list objectives`); used instead of what the file says.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    jobs : int, default 1
+        Processes that make the runs; the results are the same for any number.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    directory : str or Path, optional
+        Where runs are kept; those that are there are not made again.
+
+    Returns
+    -------
+    Plan
+        The answer is `best`, as a scenario `scenario`; both are None if nothing meets the targets.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    ValueError
+        If `jobs` is below 1, or a plan that was loaded is given with changes.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> plan = varsim.plan('''
+    ... name: cheapest
+    ... cluster:
+    ...   workers: 2
+    ...   compute: {kind: constant, value: 100 ms}
+    ...   network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+    ... workload: {problem: {kind: timing, size: 1 MB}, batch_size: 32}
+    ... strategies: [{kind: on_write}]
+    ... stop: {global_steps: 50}
+    ... targets: {throughput: 1000 examples/s}
+    ... plan: {minimize: workers, space: {cluster.workers: [2, 4, 8]}}
+    ... ''')
+    >>> plan.scenario.cluster.workers
+    4
+
+    """
     from varsim.scenario.plan import Question, question_of_text
     from varsim.study.cheapest import Cheapest
 
@@ -224,95 +450,50 @@ def tune(
     progress: Progress | None = None,
     **named: object,
 ) -> "Rates":
-    """Each strategy at its best learning rate.
+    """Find the learning rate at which each strategy does best.
 
-    `rates`: these alone are tried; by default those around each one's own, as many as it takes.
-    Raises ValueError where nothing is learnt.
+    Parameters
+    ----------
+    given : str, Path or dict, or what `load` returned
+        The scenario: a path, the name of a bundled one, its YAML as text, or a dict of its keys.
+    sets : dict or sequence of str, optional
+        Changes: `{"cluster.workers": 16}`, or `["cluster.workers=16"]`. Numbers are SI.
+    rates : sequence of float, optional
+        These rates alone are tried; by default those around each strategy's own, as many as it
+        takes.
+    strategies : sequence of str, optional
+        Only the strategies of these kinds or labels; all by default.
+    jobs : int, default 1
+        Processes that make the runs; the results are the same for any number.
+    progress : callable, optional
+        Called as `progress(done, total)` after each run.
+    **named : object
+        Changes of keys at the top of the file, such as `seed=3`.
+
+    Returns
+    -------
+    Rates
+        The best rate of each strategy, run again with fresh seeds.
+
+    Raises
+    ------
+    ScenarioError
+        With everything that is wrong with the scenario, each at its line and column.
+    ValueError
+        If nothing is learnt (the problem `timing`), or `jobs` is below 1.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> few = varsim.load("slow_worker", {"stop.time": 2}, strategies=["single"])
+    >>> rates = varsim.tune(few, rates=[0.03, 0.1])
+    >>> rates.tuned_scenario().strategies[0].optimizer.learning_rate
+    0.1
+
     """
     from varsim.study.tune import BestRates
 
     return _found(BestRates(load(given, sets, strategies, **named), rates), jobs, progress)
-
-
-def compare(
-    first: Any,
-    second: Any,
-    *more: Any,
-    metric: str = "",
-    names: Sequence[str] = (),
-    sets: Changes = (),
-    strategies: Sequence[str] = (),
-    jobs: int = 1,
-    progress: Progress | None = None,
-    engine: "Engine" = "auto",
-) -> "SideBySide":
-    """Scenarios side by side: the strategies that all have, each against the first scenario.
-
-    Each is a scenario as `load` takes it, with `sets` and `strategies`, which is run; or a result;
-    or the directory of a run that was saved. Ratios are paired by replication: what is run gets the
-    seed and the number of replications of the first result; without one the seed of the first
-    scenario, and the most replications of any.
-    `metric`: by which they are compared, throughput by default; `names`: what they are called.
-    Raises ValueError where results have other seeds or replications, where no strategy is in all of
-    them, and where one of them has no such metric, or has it in another unit.
-    """
-    from varsim.study.comparison import (
-        Entrant,
-        Side,
-        SideBySide,
-        check_paired,
-        chosen_metric,
-        shared,
-    )
-
-    asked = (first, second, *more)
-    given = [_entered(one, sets, strategies) for one in asked]
-    names = names or _called(asked, [scenario for scenario, _ in given])
-    results = [scenario for scenario, made in given if made is not None]
-    lead, *_ = results or [scenario for scenario, _ in given]
-    most = max(one.replications for one in results[:1] or [one for one, _ in given])
-    draws = {"seed": lead.seed, "replications": most}
-    every, redrawn = list[Entrant](), list[str]()
-    for name, (scenario, made) in zip(names, given, strict=True):
-        if made is None and draws != {key: getattr(scenario, key) for key in draws}:
-            scenario = scenario.model_copy(update=draws)
-            redrawn.append(name)
-        every.append(Entrant(name, scenario))
-    check_paired(every)
-    rows, metric = shared(every), chosen_metric(every, metric)
-    sides = list[Side]()
-    with _made_by(engine):
-        for one, (_, made) in zip(every, given, strict=True):
-            if isinstance(made, Mapping):
-                sides.append(Side.saved(one.name, one.scenario, made))
-            else:
-                result = made or simulate(one.scenario, jobs, progress)
-                sides.append(Side.of(one.name, result))
-    return SideBySide(tuple(sides), metric, rows, tuple(redrawn))
-
-
-def _entered(given: Any, sets: Changes, strategies: Sequence[str]) -> tuple[Any, Any]:
-    """The scenario that is meant, and its result if there is one: live, or as plain data."""
-    import varsim
-
-    if isinstance(given, str | Path) and "\n" not in str(given) and Path(given).is_dir():
-        given = varsim.read(given)
-    made = isinstance(given, Shown) or hasattr(given, "facts")
-    found = given if made else load(given, sets, strategies)
-    kind = getattr(found, "product", "") or found.kind
-    if kind not in ("run", "training", "variables"):
-        raise ValueError(f"a {kind} is not one run: compare scenarios, or results of runs")
-    return (found.scenario, getattr(found, "facts", found)) if made else (found, None)
-
-
-def _called(given: Sequence[Any], scenarios: Sequence[Any]) -> list[str]:
-    """What scenarios are called: by their names, or else their paths, or else in order."""
-    names = [one.name for one in scenarios]
-    if len(set(names)) < len(names):
-        names = [str(one) if isinstance(one, str | Path) else "" for one in given]
-    if len(set(names)) < len(names) or any("\n" in one for one in names):
-        names = [f"{one.name} ({number})" for number, one in enumerate(scenarios, 1)]
-    return names
 
 
 def _found(
@@ -334,7 +515,7 @@ def _found(
 
 
 @contextmanager
-def _made_by(engine: "Engine") -> Iterator[None]:
+def made_by(engine: "Engine") -> Iterator[None]:
     """Runs are made by this engine meanwhile; by default by the one that was asked for before."""
     from varsim.cluster.fast import ENGINE
 

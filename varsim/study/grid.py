@@ -144,8 +144,19 @@ class GridRow(CandidateOutcome):
 
 @dataclass(frozen=True, repr=False)
 class SweepTable(OfRuns):
-    """What came of a sweep; rows point by point, each by strategy."""
+    """Result of a sweep: a row for each strategy at each point.
 
+    Examples
+    --------
+    >>> import varsim
+    >>> axis = {"cluster.slow_workers.0.factor": [1, 2], "stop.time": 2}
+    >>> table = varsim.sweep("slow_worker", axis, strategies=["on_write"])
+    >>> table.ranking("examples_per_s", highest=True).best
+    ('on_write', 'factor = 1')
+
+    """
+
+    offers = (*OfRuns.offers, "sweep", "strategies", "rows")
     product: ClassVar = "sweep"
 
     sweep: Sweep
@@ -153,7 +164,7 @@ class SweepTable(OfRuns):
 
     @property
     def strategies(self) -> list[str]:
-        """The labels of the strategies, in order."""
+        """Labels of the strategies, in order."""
         return list(dict.fromkeys(row.strategy for row in self.rows))
 
     @property
@@ -274,11 +285,7 @@ class SweepTable(OfRuns):
 
     @property
     def sha256(self) -> str:
-        """The hash of what was simulated at every point, by each strategy, in each replication.
-
-        The same on any number of processes, in any order, with any version of the libraries that
-        intervals are computed with.
-        """
+        """SHA-256 of all that was simulated: the same on any number of processes, in any order."""
         swept = [quantity.path for quantity in self.sweep.quantities]
         simulated = [
             [_numbers(row), row.strategy, bool(row.failure), row.traces] for row in self.rows
@@ -302,7 +309,26 @@ class SweepTable(OfRuns):
         ]
 
     def ranking(self, metric: str, *, highest: bool = False) -> Ranking[tuple[str, str]] | None:
-        """All rows by one metric, each by its strategy and place; None where none has it."""
+        """Rank all rows by one metric.
+
+        Parameters
+        ----------
+        metric : str
+            A column of `frame()`, such as `"examples_per_s"`.
+        highest : bool, default False
+            Whether the highest is the best.
+
+        Returns
+        -------
+        Ranking or None
+            Each row is named by its strategy and place; None where none has the metric.
+
+        Raises
+        ------
+        ValueError
+            With the nearest name, if there is no such metric.
+
+        """
         known("metric", metric, self.shown)
         rows = {(row.strategy, self.told(row)): row for row in self.rows if row.has(metric)}
         return ranked(

@@ -31,15 +31,25 @@ _WRITE: Final = ("checkpoint", "write")  # the longer, the less is bought
 
 @dataclass(repr=False, eq=False)
 class Plan(OfRuns):
-    """What came of a plan.
+    """Result of a plan: the cheapest configuration that meets the targets, and all that were run.
 
     `candidates`: all that fit into memory, and were looked at or need not be; `too_large`: those
     that do not, and were not run. `outcomes`: what was run, by number. `best`: the answer; `check`:
     the same with fresh seeds. `rejected`: what met the targets at first, but not with fresh seeds,
     each with that. `guess`: where the step time is one, the answer at multiples of that speed.
     `made`: how many runs were.
+
+    Examples
+    --------
+    `varsim.plan` has one; `plan.best.hourly` is what the answer costs per hour, `plan.scenario` the
+    answer as a scenario.
+
     """
 
+    offers = (
+        *OfRuns.offers,
+        *("question", "best", "check", "runner_up", "feasible", "closest", "rejected", "scenario"),
+    )
     product: ClassVar = "plan"
 
     question: Question
@@ -59,7 +69,19 @@ class Plan(OfRuns):
         return Places(self.question.quantities, self.candidates)
 
     def feasible(self, label: str | None = None) -> list[Judged]:
-        """Who meets the targets, of a strategy or of all, best first; without the rejected."""
+        """Return the configurations that meet the targets, best first.
+
+        Parameters
+        ----------
+        label : str, optional
+            Of this strategy alone.
+
+        Returns
+        -------
+        list of Judged
+            Without those that failed with fresh seeds.
+
+        """
         out = {one.candidate.number for one, _ in self.rejected}
         fine = [
             one
@@ -69,7 +91,19 @@ class Plan(OfRuns):
         return sorted(fine, key=lambda one: one.order)
 
     def closest(self, label: str | None = None) -> Judged | None:
-        """Of those that miss a target, of a strategy or of all, the one that comes closest."""
+        """Return the configuration that comes closest of those that miss a target.
+
+        Parameters
+        ----------
+        label : str, optional
+            Of this strategy alone.
+
+        Returns
+        -------
+        Judged or None
+            None where all that were run meet the targets.
+
+        """
         return _closest([one for one in self._missing if label in (None, one.strategy)])
 
     @property
@@ -78,7 +112,7 @@ class Plan(OfRuns):
 
     @property
     def runner_up(self) -> Judged | None:
-        """The best besides the answer."""
+        """The best besides the answer; None where there is no other."""
         return next((one for one in self.feasible() if one is not self.best), None)
 
     @cached_property
@@ -134,9 +168,23 @@ class Plan(OfRuns):
         ]
 
     def ranking(self, metric: str = "") -> Ranking[int] | None:
-        """Who meets all targets, by number; None where none does.
+        """Rank the configurations that meet all targets.
 
-        `metric`: what is minimized, or the throughput (`examples_per_s`, or those that are kept).
+        Parameters
+        ----------
+        metric : str, optional
+            The throughput (`"examples_per_s"`); what is minimized by default.
+
+        Returns
+        -------
+        Ranking or None
+            By their numbers; None where none meets the targets.
+
+        Raises
+        ------
+        ValueError
+            If it is neither of the two.
+
         """
         minimized, speed = self.question.objective, throughput(self.question.base)
         known("metric", metric or minimized, (minimized, speed))
@@ -156,7 +204,7 @@ class Plan(OfRuns):
 
     @property
     def sha256(self) -> str:
-        """The hash of what was simulated in each case: the same on any number of processes."""
+        """SHA-256 of all that was simulated: the same on any number of processes, in any order."""
         simulated = [
             [
                 [value.number for value in one.candidate.point.values],

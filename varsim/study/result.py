@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from typing_extensions import TypeVar
 
+    from varsim.cluster.programs import ProgramTrace
+
     S = TypeVar("S", bound=AnyScenario, default=Scenario)
 else:
     from typing import TypeVar
@@ -64,12 +66,35 @@ else:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Shown, Generic[S]):
-    """Result of a scenario; see COLUMNS for the tables and METRICS for the numbers.
+    """Result of one scenario: tables of what happened, metrics, intervals, ranking.
 
-    `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
-    per replication, or nothing. Of a program of variables each mode is a strategy.
+    Tables are pandas DataFrames; `varsim.study.tables.COLUMNS` says what each column means, and
+    `metrics` what is measured. Times are in seconds, sizes in bytes. Of a program of variables each
+    mode is a strategy.
+
+    Examples
+    --------
+    >>> import varsim
+    >>> both = ["on_write", "none"]
+    >>> result = varsim.run("slow_worker", {"stop.time": 5}, strategies=both)
+    >>> result.strategies
+    ('on_write', 'none')
+    >>> round(result.estimate("none", "examples_per_s").mean)
+    1059
+    >>> result.ranking("examples_per_s", highest=True).best
+    'none'
+    >>> result.updates.groupby("strategy").staleness.max().to_dict()
+    {'none': 9.0, 'on_write': 0.0}
+
     """
 
+    offers = (
+        *Shown.offers,
+        *("scenario", "strategies", "replications", "metrics", "provenance", "deadlock"),
+        *("values", "estimate", "ranking", "measure", "judgements", "loss_curves", "trace"),
+        *("summary", "runs", "updates", "steps", "spans", "evaluations", "links", "workers"),
+        *("attempts", "acts", "sent"),
+    )
     product: ClassVar = "run"
 
     scenario: S
@@ -85,7 +110,7 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def strategies(self) -> tuple[str, ...]:
-        """The labels of the strategies, in the order of the scenario."""
+        """Labels of the strategies, in the order of the scenario."""
         return tuple(dict.fromkeys(trace.strategy for trace in self.traces))
 
     @property
@@ -95,12 +120,12 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """What is measured: METRICS, and of jobs that fail at random what their lives are like."""
+        """Metrics by name, each with its unit and description."""
         return tables.metrics_of(self.scenario, self.strategies)
 
     @property
     def replications(self) -> int:
-        """How often each strategy was run."""
+        """Replications of each strategy."""
         return len(self.traces) // len(self.strategies)
 
     @property
@@ -110,7 +135,7 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def provenance(self) -> dict[str, str | int]:
-        """Enough to know whether two results may be compared."""
+        """Hash of the scenario, seed, and versions: equal where two results can be compared."""
         return provenance(self.scenario)
 
     @cached_property
@@ -135,7 +160,7 @@ class Result(Shown, Generic[S]):
 
     @property
     def deadlock(self) -> DeadlockError | None:
-        """The reports of all strategies that deadlocked, ready to be raised."""
+        """Error that tells which strategies deadlocked, when and over what; or None."""
         said = []
         for strategy, runs in self.standstills.items():
             first = runs[0]
@@ -147,15 +172,50 @@ class Result(Shown, Generic[S]):
         return DeadlockError("\n".join(said)) if said else None
 
     def trace(self, strategy: str, replication: int = 0) -> Trace:
-        """The run of one strategy in one replication."""
+        """Return one run, event by event.
+
+        Parameters
+        ----------
+        strategy : str
+            Its label, one of `strategies`.
+        replication : int, default 0
+            Counted from 0.
+
+        Returns
+        -------
+        Trace
+            Its rows as arrays; times are in nanoseconds.
+
+        Raises
+        ------
+        ValueError
+            If there is no such strategy or replication.
+
+        """
         known("strategy", strategy, self.strategies)
         check_replication(replication, self.replications)
         return self.traces[self.strategies.index(strategy) * self.replications + replication]
 
     def values(self, strategy: str, metric: str) -> list[float]:
-        """One metric of one strategy, a value per replication; ratios are paired.
+        """Return one metric of one strategy in every replication.
 
-        ValueError names the nearest where there is no such strategy or metric.
+        Parameters
+        ----------
+        strategy : str
+            Its label, one of `strategies`.
+        metric : str
+            One of `metrics`, such as `"examples_per_s"`.
+
+        Returns
+        -------
+        list of float
+            In the unit of the metric; nan where it does not exist. Ratios are paired.
+
+        Raises
+        ------
+        ValueError
+            With the nearest name, if there is no such strategy or metric.
+
         """
         self._check(strategy, metric)
         index = self.strategies.index(strategy) * self.replications
@@ -168,7 +228,27 @@ class Result(Shown, Generic[S]):
         return not self._randomness[strategy][measuring.TABLE[metric].of_values]
 
     def ranking(self, metric: str, *, highest: bool = False) -> Ranking[str] | None:
-        """The strategies that are compared, by one metric; None where none of them has it."""
+        """Rank the strategies by one metric; those that deadlocked are left out.
+
+        Parameters
+        ----------
+        metric : str
+            One of `metrics`, such as `"examples_per_s"`.
+        highest : bool, default False
+            Whether the highest is the best.
+
+        Returns
+        -------
+        Ranking or None
+            `best`, and `rivals` with their leads, paired over replications; None where no strategy
+            has the metric.
+
+        Raises
+        ------
+        ValueError
+            With the nearest name, if there is no such metric.
+
+        """
         values = {strategy: self.values(strategy, metric) for strategy in self.compared}
         if metric == "examples_per_s":  # one that applied no gradient does not compete
             values = {strategy: own for strategy, own in values.items() if min(own) > 0}
@@ -195,15 +275,44 @@ class Result(Shown, Generic[S]):
         )
 
     def estimate(self, strategy: str, metric: str) -> Estimate:
-        """One metric of one strategy over the replications; nan where it does not exist.
+        """Return one metric of one strategy over its replications.
 
-        ValueError names the nearest where there is no such strategy or metric.
+        Parameters
+        ----------
+        strategy : str
+            Its label, one of `strategies`.
+        metric : str
+            One of `metrics`, such as `"examples_per_s"`.
+
+        Returns
+        -------
+        Estimate
+            `mean`, and `low` and `high`, the ends of the 95 % confidence interval, in the unit of
+            the metric; nan where it does not exist.
+
+        Raises
+        ------
+        ValueError
+            With the nearest name, if there is no such strategy or metric.
+
         """
         self._check(strategy, metric)
         return self._estimates[strategy, metric]
 
     def measure(self, metric: Callable[[Trace], float]) -> dict[str, Estimate]:
-        """A metric of your own, given as a function of one run's trace, for every strategy."""
+        """Measure something of your own.
+
+        Parameters
+        ----------
+        metric : callable
+            A function of one run's Trace that returns a float.
+
+        Returns
+        -------
+        dict of str to Estimate
+            By strategy, with 95 % confidence intervals.
+
+        """
         return {
             name: of_numbers([metric(self.trace(name, n)) for n in range(self.replications)])
             for name in self.strategies
@@ -213,13 +322,9 @@ class Result(Shown, Generic[S]):
         known("strategy", strategy, self.strategies)
         known("metric", metric, self.metrics)
 
-    def frame(self) -> "DataFrame":
-        """The summary."""
-        return self.summary
-
     @cached_property
     def summary(self) -> "DataFrame":
-        """One row per strategy and metric."""
+        """Summary: one row per strategy and metric, with the ends of its interval."""
         from pandas import DataFrame
 
         return DataFrame(self.summary_rows, columns=list(tables.COLUMNS["summary"]))
@@ -240,7 +345,7 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def runs(self) -> "DataFrame":
-        """One row per strategy and replication, one column per metric."""
+        """Runs: one row per strategy and replication, one column per metric."""
         from pandas import DataFrame
 
         rows = [
@@ -251,27 +356,27 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def updates(self) -> "DataFrame":
-        """One row per gradient."""
+        """Gradients: one row for each, applied or not, with its staleness."""
         return tables.joined("updates", self.traces, list(map(tables.updates, self.gradients)))
 
     @cached_property
     def spans(self) -> "DataFrame":
-        """One row per stretch of time that a worker spent on one activity."""
+        """Spans: one row per stretch of time that a worker spent on one activity."""
         return tables.joined("spans", self.traces, list(map(tables.spans, self.traces)))
 
     @cached_property
     def evaluations(self) -> "DataFrame":
-        """One row per evaluation of the model."""
+        """Evaluations of the model: loss and accuracy, one row for each."""
         return tables.joined("evaluations", self.traces, list(map(tables.evaluations, self.traces)))
 
     @cached_property
     def steps(self) -> "DataFrame":
-        """One row per update."""
+        """Updates of the model: one row for each."""
         return tables.joined("steps", self.traces, list(map(tables.steps, self.traces)))
 
     @cached_property
     def links(self) -> "DataFrame":
-        """One row per link."""
+        """Links of the network: one row for each, with bytes moved and how busy it was."""
         return tables.joined("links", self.traces, list(map(tables.links, self.traces)))
 
     @cached_property
@@ -281,28 +386,36 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def workers(self) -> "DataFrame":
-        """One row per worker."""
+        """Workers: one row for each, with its time by activity."""
         parts = map(tables.workers, self.traces, self.gradients, self.time_splits)
         return tables.joined("workers", self.traces, list(parts))
 
     @cached_property
     def attempts(self) -> "DataFrame":
-        """One row per attempt of a job, from a start to the next; empty where nothing fails."""
+        """Attempts of a job that fails, one row from a start to the next; else empty."""
         return tables.attempts(self.scenario, self.traces)
 
     @cached_property
     def acts(self) -> "DataFrame":
-        """One row per act of a program of variables; see `tables.OF_ACTS`."""
+        """Acts of a program of variables: one row for each."""
         from varsim.study import program
 
-        return program.frame("acts", program.act_rows(map(program.of_program, self.traces)))
+        return program.frame("acts", program.act_rows(self._programs))
 
     @cached_property
     def sent(self) -> "DataFrame":
-        """One row per message of a program of variables."""
+        """Messages of a program of variables: one row for each."""
         from varsim.study import program
 
-        return program.frame("sent", program.sent_rows(map(program.of_program, self.traces)))
+        return program.frame("sent", program.sent_rows(self._programs))
+
+    @property
+    def _programs(self) -> "list[ProgramTrace]":
+        from varsim.study.program import of_program
+
+        if isinstance(self.scenario, Scenario):
+            raise ValueError("acts and sent are of programs of variables, not of training")
+        return list(map(of_program, self.traces))
 
     def loss_curves(
         self,
@@ -310,10 +423,25 @@ class Result(Shown, Generic[S]):
         value: Literal["loss", "accuracy", "divergence"] = "loss",
         points: int = 200,
     ) -> "DataFrame":
-        """Mean and interval over replications of what was evaluated, on at most `points` points.
+        """Return the mean over replications of what was evaluated.
 
         A curve ends where the shortest replication of its strategy ends; between two evaluations
-        the earlier one holds. Columns: strategy, `by`, mean, low, high, replications.
+        the earlier one holds.
+
+        Parameters
+        ----------
+        by : {"time_s", "global_step"}, default "time_s"
+            What it is drawn over.
+        value : {"loss", "accuracy", "divergence"}, default "loss"
+            What was evaluated.
+        points : int, default 200
+            Points of a curve at most.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns strategy, `by`, mean, low and high.
+
         """
         count = self.replications
         runs = {name: [self.trace(name, n) for n in range(count)] for name in self.strategies}
@@ -353,7 +481,7 @@ class Result(Shown, Generic[S]):
 
     @cached_property
     def judgements(self) -> list[Judgement]:
-        """Target by target, each strategy; one that deadlocked misses all of them."""
+        """Judgements: each target of the scenario, each strategy, whether it is met."""
         found = []
         for name, bound in self.scenario.targets.bounds.items():
             for strategy in self.strategies:

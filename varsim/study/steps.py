@@ -270,9 +270,11 @@ class Telling(NamedTuple):
 
 
 class Story(Shown, list[Telling]):
-    """What happens under several modes, in order: shown as the command prints it."""
+    """Result of `varsim.explain` for variables: a list of what happens in each mode."""
 
+    offers = (*Shown.offers, "scenario")
     product: ClassVar = "story"
+    scenario: VariablesScenario
 
     def __init__(self, scenario: VariablesScenario, tellings: Iterable[Telling]) -> None:
         super().__init__(tellings)

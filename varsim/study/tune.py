@@ -157,8 +157,19 @@ class Tuned(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Rates(OfRuns):
-    """The best rate of each strategy of a scenario, and all that were tried."""
+    """Result of tuning: the best learning rate of each strategy, and all that were tried.
 
+    Examples
+    --------
+    >>> import varsim
+    >>> few = varsim.load("slow_worker", {"stop.time": 2}, strategies=["single"])
+    >>> rates = varsim.tune(few, rates=[0.03, 0.1])
+    >>> [(one.label, one.best.rate) for one in rates.tuned]
+    [('single', 0.1)]
+
+    """
+
+    offers = (*OfRuns.offers, "scenario", "goal", "tuned", "tuned_scenario")
     product: ClassVar = "tune"
 
     scenario: Scenario
@@ -166,9 +177,23 @@ class Rates(OfRuns):
     tuned: tuple[Tuned, ...]
 
     def ranking(self, metric: str = "") -> Ranking[str] | None:
-        """The strategies that reach the goal in every fresh run; None where none does.
+        """Rank the strategies that reach the goal in every fresh run, each at its best rate.
 
-        `metric`: that of the goal, by which they are judged.
+        Parameters
+        ----------
+        metric : str, optional
+            That of the goal, by which they are judged: no other.
+
+        Returns
+        -------
+        Ranking or None
+            None where no strategy reaches the goal.
+
+        Raises
+        ------
+        ValueError
+            If it is another metric.
+
         """
         known("metric", metric or self.goal.metric, (self.goal.metric,))
         return self._ranking
@@ -222,7 +247,7 @@ class Rates(OfRuns):
 
     @property
     def sha256(self) -> str:
-        """The hash of what was simulated at every rate: the same on any number of processes."""
+        """SHA-256 of all that was simulated: the same on any number of processes, in any order."""
         simulated = [
             [trial.strategy, trial.rate, trial.seed, bool(trial.failure), trial.traces]
             for one in self.tuned
@@ -231,7 +256,14 @@ class Rates(OfRuns):
         return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
 
     def tuned_scenario(self) -> Scenario:
-        """The scenario with the best rate of each strategy in an optimizer of its own."""
+        """Return the scenario with the best rate of each strategy.
+
+        Returns
+        -------
+        Scenario
+            Each strategy has an optimizer of its own.
+
+        """
         changed = with_rates(self.scenario, {one.label: one.best.rate for one in self.tuned})
         return Scenario.model_validate(
             {

@@ -51,7 +51,10 @@ _SQUARED = 2.0**500  # a float holds the square of this: larger losses are those
 
 
 class Estimate(NamedTuple):
-    """A mean over replications with its confidence interval; nan where there is none."""
+    """Mean over replications with its 95 % confidence interval (Student t), or nan.
+
+    `low` and `high` are the ends of the interval, `replications` in how many the number exists.
+    """
 
     mean: float
     low: float

@@ -21,30 +21,47 @@ _MET: Final = ("the answer", "met")  # verdicts of a plan
 
 
 class Saved:
-    """What a command, or `save`, left in a directory; `facts`: all of it as plain data."""
+    """Result that was saved: numbers, runs, ranking and answer, read from its files.
+
+    `directory`, `kind` and `name` say what it is; `facts` is all of it as plain data.
+    """
 
     def __init__(self, directory: Path, kind: Kind, facts: Mapping[str, Any]) -> None:
         self.directory, self.kind, self.facts = directory, kind, facts
         self.name: str = facts["name"]
 
     def answer(self) -> str:
-        """What it came to, one sentence per line."""
+        """Answer the question of the scenario, as it was saved.
+
+        Returns
+        -------
+        str
+            One sentence per line.
+
+        """
         return "\n".join(note["text"] for note in self.facts["headline"])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know besides, each with its code."""
+        """Notes that a reader of the numbers needs, each with its code in brackets."""
         return tuple(f"{note['text']}  [{note['code']}]" for note in self.facts["notes"])
 
     @property
     def scenario(self) -> Any:
-        """What was run; of a plan its answer, of a search for rates the best ones."""
+        """The scenario that was run; of a plan its answer, of `tune` that at the best rates."""
         import varsim
 
         return varsim.load(self.directory / _SCENARIO.get(self.kind, "scenario.yaml"))
 
     def frame(self) -> "DataFrame":
-        """All its numbers, as they were saved."""
+        """Return all its numbers, as they were saved.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As `frame()` of the result itself.
+
+        """
         from pandas import read_csv
 
         tables = [name for name, form in FORMS.get(self.kind, {}).items() if form == "csv"]
@@ -52,7 +69,7 @@ class Saved:
 
     @cached_property
     def runs(self) -> "DataFrame":
-        """One row per alternative and replication."""
+        """Runs: one row per alternative and replication."""
         from pandas import DataFrame
 
         if "run_columns" in self.facts:
@@ -68,10 +85,28 @@ class Saved:
         return DataFrame(rows.values())
 
     def ranking(self, metric: str, *, highest: bool = False) -> Ranking[Any] | None:
-        """The alternatives by one metric; None where none has it.
+        """Rank the alternatives by one metric.
 
-        Of a plan those that meet the targets, by number; of a search for rates each strategy at its
-        best, with fresh seeds.
+        Of a plan those that meet the targets, by number; of `tune` each strategy at its best rate,
+        with fresh seeds.
+
+        Parameters
+        ----------
+        metric : str
+            A column of `runs`.
+        highest : bool, default False
+            Whether the highest is the best.
+
+        Returns
+        -------
+        Ranking or None
+            None where none has the metric.
+
+        Raises
+        ------
+        ValueError
+            With the nearest name, if there is no such metric.
+
         """
         runs = self.runs
         key = next(name for name in ("configuration", "strategy") if name in runs)
@@ -98,10 +133,34 @@ class Saved:
 
 
 def read(directory: str | Path) -> Any:
-    """What was saved in a directory, by a command or by `save`.
+    """Read what a command, or `save`, left in a directory.
 
-    A sweep as it was, made anew from the runs that are kept there; else its numbers, see `Saved`.
-    ValueError where runs of a sweep are missing, FileExistsError where nothing was saved.
+    Parameters
+    ----------
+    directory : str or Path
+        The directory of a report.
+
+    Returns
+    -------
+    Saved or SweepTable
+        Numbers, runs, ranking and answer as they were saved; a sweep is made anew from its runs.
+
+    Raises
+    ------
+    FileExistsError
+        If no results were saved there.
+    ValueError
+        If runs of a sweep are missing.
+
+    Examples
+    --------
+    >>> import tempfile, varsim
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = varsim.run("slow_worker", strategies=["single"])
+    ...     page = result.save(folder)
+    ...     print(varsim.read(folder).answer() == result.answer())
+    True
+
     """
     directory = Path(directory)
     for kind in _READ:

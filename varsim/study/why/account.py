@@ -337,8 +337,12 @@ def _used(trace: Trace) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Why(Shown):
-    """The accounts of all strategies of a scenario."""
+    """Result of `varsim.explain`: for each strategy the causes of its step time.
 
+    `accounts` holds the causes, and what would help, strategy by strategy.
+    """
+
+    offers = (*Shown.offers, "scenario", "accounts")
     product: ClassVar = "explain"
 
     scenario: Scenario
