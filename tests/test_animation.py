@@ -85,3 +85,19 @@ def test_variables_have_no_gradients_to_show() -> None:
     done = CliRunner().invoke(cli.app, ["run", "metric_sum", "--animate"])
     assert done.exit_code == 2
     assert "--animate" in done.stderr
+
+
+def test_the_key_names_what_is_seen_and_nothing_else(tmp_path: Path) -> None:
+    scenario = tmp_path / "one.yaml"
+    kept, _, _ = SCENARIO.partition("strategies:")
+    scenario.write_text(f"{kept}strategies: [{{kind: on_write}}]\nstop: {{time: 2 s}}\n")
+    scenario.write_text(scenario.read_text().replace("  parameter_servers: 1\n", ""))
+    command = ["run", str(scenario), "--no-plots", "--animate", "--out", str(tmp_path / "one")]
+    assert CliRunner().invoke(cli.app, command).exit_code == 0
+    drawn = ET.fromstring((tmp_path / "one/animation.svg").read_bytes())
+    key = {str(one.text): float(str(one.get("x"))) for one in drawn.findall(f"{SVG}text")}
+    assert {"a gradient", "computing", "sending", "waiting"} < set(key)
+    assert not {"a token", "receiving", "a stale one; a dropped one falls"} & set(key)
+    # The picture of one strategy is narrow, and the words of its key stay in it.
+    wide = float(str(drawn.get("viewBox")).split()[2])
+    assert max(x + 6 * len(said) for said, x in key.items() if not said[0].isdigit()) < wide

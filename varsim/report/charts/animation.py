@@ -29,6 +29,7 @@ _GATE, _MODEL, _OWN = 338, 372, 180  # where gradients are collected, the model,
 _MOST_TOKENS: Final = 14
 _FRESH, _STALE = "#2a78d6", "#e42536"
 _IDLE: Final = "#c8cdd3"
+_TOKEN: Final = "#c79a00"
 # Text, lines and paper, on a light page and on a dark one.
 _STYLE: Final = (
     ".ink{fill:#1f2328}.faint{fill:#59636e}.paper{fill:#fff}.line{stroke:#59636e}"
@@ -38,11 +39,18 @@ _STYLE: Final = (
 _KEY: Final = (
     (_FRESH, "a gradient"),
     (_STALE, "a stale one; a dropped one falls"),
-    ("#b0a34a", "a token"),
+    (_TOKEN, "a token"),
     (PHASES["compute"][0], "computing"),
     (PHASES["write"][0], "sending"),
+    (PHASES["read"][0], "receiving"),
+    (PHASES["queue"][0], "queueing"),
     (PHASES["barrier"][0], "waiting"),
+    (PHASES["token"][0], "waiting for a token"),
+    (PHASES["lock"][0], "waiting for a lock"),
+    (PHASES["down"][0], "down"),
 )
+_LINE: Final = 18  # of the key
+_COPIES: Final = ("its copy", "a copy each")
 
 
 class TimeScale(NamedTuple):
@@ -62,7 +70,7 @@ def animation(result: "Result", played: Mapping[str, Any]) -> str:
     high = _HEAD + workers * _ROW + _GAP
     panels, across = played["strategies"], 2 if len(played["strategies"]) > 1 else 1
     rows = -(-len(panels) // across)
-    width, height = across * _WIDTH, rows * high + 58
+    width = across * _WIDTH
     workers_of = {one: result.trace(one).workers for one in result.strategies}
     tokens = {one.label: _tokens(one, workers_of[one.label]) for one in result.scenario.strategies}
     drawn = [
@@ -71,13 +79,16 @@ def animation(result: "Result", played: Mapping[str, Any]) -> str:
         + "</g>"
         for index, (label, one) in enumerate(zip(result.strategies, panels, strict=True))
     ]
+    key = _key("".join(drawn), width)
+    height = rows * high + 40 + _LINE * (1 + max(line for *_, line in key))
     said = f"The first {clock.end / 1e9:.3g} s of each strategy, on one clock"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         f'font-family="system-ui, sans-serif" font-size="12"><title>{said}</title>'
         f'<style>{_STYLE}</style><rect width="{width}" height="{height}" class="paper"/>'
         + "".join(drawn)
-        + "".join(_bar(clock, width, height))
+        + "".join(_bar(clock, width, rows * high + 14))
+        + "".join(_keys(key, rows * high + 50))
         + "</svg>\n"
     )
 
@@ -124,8 +135,8 @@ def _panel(
     )
     yield _text(
         _MODEL + 34 if not local else _OWN + 42,
-        bottom - 6,
-        *(("model", "middle") if not local else ("a copy each", "start")),
+        bottom - 6 if not local else _HEAD + (len(rows) - 1) * _ROW + 11,
+        *(("model", "middle") if not local else (_COPIES[len(rows) > 1], "start")),
         faint=True,
     )
     yield from _updates(one["updates"], clock)
@@ -198,7 +209,7 @@ def _queue(one: Mapping[str, Any], tokens: tuple[int, int], clock: TimeScale) ->
             (moment, "visible" if length > place else "hidden") for moment, length in lengths
         ]
         yield (
-            f'<rect x="{_GATE - 26 - 10 * place}" y="9" width="7" height="7" fill="#b0a34a">'
+            f'<rect x="{_GATE - 26 - 10 * place}" y="9" width="7" height="7" fill="{_TOKEN}">'
             f"{_moved('visibility', shown, clock, jumps=True)}</rect>"
         )
 
@@ -238,20 +249,36 @@ def _dot(
     return f'<circle cx="{left}" cy="{y:g}" r="4.5" fill="{_FRESH}" opacity="0">{moves}</circle>'
 
 
-def _bar(clock: TimeScale, width: int, height: int) -> Iterator[str]:
-    """The clock, a line that grows over its scale; and what colours mean."""
-    y, long = height - 44, width - 2 * _WORKER
+def _bar(clock: TimeScale, width: int, y: int) -> Iterator[str]:
+    """The clock: a line that grows over its scale."""
+    long = width - 2 * _WORKER
     yield f'<path d="M{_WORKER},{y}h{long}" stroke="{_IDLE}" stroke-width="3"/>'
     grown = _moved("width", [(0, 0), (clock.end, long)], clock)
     yield f'<rect x="{_WORKER}" y="{y - 1.5}" width="0" height="3" class="ink">{grown}</rect>'
     for part, anchor in enumerate(("start", "middle", "middle", "middle", "end")):
         said = f"{clock.end / 1e9 * part / 4:.3g} s"
         yield _text(_WORKER + long * part / 4, y + 15, said, anchor, faint=True)
-    x = float(_WORKER)
+
+
+def _key(drawn: str, width: int) -> list[tuple[str, str, float, int]]:
+    """What the colours mean that are drawn: colour, words, and where (x, line)."""
+    found, x, line = list[tuple[str, str, float, int]](), float(_WORKER), 0
     for color, said in _KEY:
-        yield f'<rect x="{x:g}" y="{height - 17}" width="9" height="9" rx="2" fill="{color}"/>'
-        yield _text(x + 13, height - 8, said, faint=True)
-        x += 26 + 6.1 * len(said)
+        long = 26 + 6.1 * len(said)
+        if color not in drawn:
+            continue
+        if x + long > width:
+            x, line = float(_WORKER), line + 1
+        found.append((color, said, x, line))
+        x += long
+    return found
+
+
+def _keys(key: Sequence[tuple[str, str, float, int]], top: int) -> Iterator[str]:
+    for color, said, x, line in key:
+        y = top + line * _LINE
+        yield f'<rect x="{x:g}" y="{y - 9}" width="9" height="9" rx="2" fill="{color}"/>'
+        yield _text(x + 13, y, said, faint=True)
 
 
 def _text(x: float, y: float, said: str, anchor: str = "start", *, faint: bool = False) -> str:
