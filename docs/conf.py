@@ -32,6 +32,7 @@ logging.getLogger("traitlets").setLevel(logging.WARNING)  # that a lesson is exe
 
 html_theme = "furo"
 html_static_path = ["_static"]
+html_logo = html_favicon = "_static/logo.svg"
 html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_title = "varsim"
 html_show_sourcelink = False
