@@ -84,7 +84,7 @@ KINDS: Final[Mapping[str, tuple[str, str, Place, int]]] = {
     "problems": ("training", "Workload.problem", ("workload", "problem"), 4),
     "optimizers": ("training", "Workload.optimizer", ("workload", "optimizer"), 5),
     "policies": ("inverse", _POLICY, ("strategies", 0, "staleness_policy"), 4),
-    "strategies": ("training", "Scenario.strategies", ("strategies", 0), 14),
+    "strategies": ("training", "Scenario.strategies", ("strategies", 0), len(STRATEGIES)),
     "events": ("end of a chief", "Scenario.events", ("events", 0), 2),
     "actions": ("variables", "Program.replicas", ("program", "replicas", 1), 6),
     "actions outside": ("outside", "Program.outside", ("program", "outside", 2), 6),

@@ -2,7 +2,7 @@
 
 A new action takes three places: here a frozen class, with what it does (`perform`, a generator; a
 write derives from `Writing`), and a line in REPLICA_ACTIONS, CROSS_REPLICA_ACTIONS, or both; what
-`explain` says of it is in `report/explain`, how many messages it sends in `study/program.py`.
+`explain` says of it (`report/products/story.py`, `story_rows.py`); messages: `study/program.py`.
 """
 
 from abc import ABC, abstractmethod
