@@ -12,7 +12,7 @@ import varsim as package
 from tests.extending import ALL, SCENARIO, python, varsim
 from tests.seams import STRATEGIES
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.algorithms import ring_all_reduce
 from varsim.cluster.collectives.choice import COLLECTIVES, Choice
 from varsim.cluster.collectives.schedule import Schedule, once
 from varsim.cluster.collectives.schedule import ScheduledTransfer as Transfer
@@ -94,7 +94,7 @@ def own_ring(ranks: int, size: float) -> Schedule:
     """Around."""
     if ranks == 3:
         raise RuntimeError("not of\n3")
-    return ring.all_reduce(ranks)
+    return ring_all_reduce(ranks)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ from pathlib import Path
 from typing import Literal
 import varsim
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.algorithms import ring_all_reduce
 from varsim.report.files.save import save
 from varsim.strategies.none import NoSynchronization
 from varsim.core.distribution import Constant
@@ -214,7 +214,7 @@ class Steady(Constant):
 
 @varsim.register
 def circle(ranks, size):
-    return ring.all_reduce(ranks)
+    return ring_all_reduce(ranks)
 
 folder = Path(sys.argv[1])
 text = (folder / "given.yaml").read_text()

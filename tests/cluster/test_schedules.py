@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives import doubling, hierarchy, ring, trees
+from varsim.cluster.collectives import algorithms, trees
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.network.topology import ByNode
 
@@ -16,13 +16,13 @@ Blocks = dict[int, NDArray[np.int64]]
 
 def all_reduces(ranks: int) -> Iterator[Schedule]:
     """Every all-reduce, with all group sizes, and some numbers of segments, nodes and cards."""
-    yield ring.all_reduce(ranks)
-    yield doubling.recursive_doubling(ranks)
-    yield doubling.halving_doubling(ranks)
+    yield algorithms.ring_all_reduce(ranks)
+    yield algorithms.recursive_doubling(ranks)
+    yield algorithms.halving_doubling(ranks)
     yield trees.binomial_tree(ranks)
     yield from (trees.double_binary_tree(ranks, segments) for segments in (1, 2, 7))
     for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
-        yield hierarchy.all_reduce(ranks, group)
+        yield algorithms.hierarchical_all_reduce(ranks, group)
     for size in (2, 3, 4, 8):
         nodes = tuple(tuple(range(ranks)[at : at + size]) for at in range(0, ranks, size))
         for cards in {1, len(nodes[-1])} if len(nodes) > 1 else ():
@@ -68,10 +68,10 @@ def test_after_an_all_reduce_all_have_everything_once(ranks: int) -> None:
 
 def test_halves_of_an_all_reduce() -> None:
     for ranks in range(1, 18):
-        scattered = ring.reduce_scatter(ranks)
+        scattered = algorithms.ring_reduce_scatter(ranks)
         found = moved(scattered, lambda rank: dict.fromkeys(range(ranks), own(scattered, rank)))  # noqa: B023
         assert all((end[rank] == 1).all() for rank, end in enumerate(found))
-        gathered = ring.all_gather(ranks)
+        gathered = algorithms.ring_all_gather(ranks)
         for end in moved(gathered, lambda rank: {rank: own(gathered, rank)}):  # noqa: B023
             assert all((end[rank] == own(gathered, rank)).all() for rank in range(ranks))
 
@@ -79,7 +79,7 @@ def test_halves_of_an_all_reduce() -> None:
 def test_the_first_ranks_are_folded_into_their_neighbours() -> None:
     # MPICH's rule, 6 ranks: 4 take part to the end, so of the first 4 ranks the even ones send to
     # the next. Of the others, 1, 3, 4, 5 are numbers 0 to 3: partners at distance 1, then 2.
-    for make, number in ((doubling.recursive_doubling, 4), (doubling.halving_doubling, 6)):
+    for make, number in ((algorithms.recursive_doubling, 4), (algorithms.halving_doubling, 6)):
         rounds = [[(one.source, one.target) for one in each] for each in make(6).rounds]
         assert rounds[0] == [(0, 1), (2, 3)]
         assert rounds[1] == [(1, 3), (3, 1), (4, 5), (5, 4)]

@@ -7,10 +7,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
-from varsim.cluster.fast import ENGINE
+from varsim.cluster.fast import ENGINE, Gate
 from varsim.cluster.fast.served import ServedRun
 from varsim.cluster.fast.start import Start
-from varsim.cluster.rules import Gate
 
 TIMED = """\
 # How long does a step take?

@@ -14,10 +14,8 @@ from tests.conformance.records import Case, Record, assert_close
 from tests.conformance.scripted import optimizer
 from tests.seams import Trace
 from varsim.cluster.clock import Activity
-from varsim.cluster.copies.averaged import AveragedReplicas
-from varsim.cluster.copies.elastic import ElasticReplicas
-from varsim.cluster.copies.neighbours import MixedReplicas, PairedReplicas
-from varsim.cluster.copies.outer import OuterReplicas
+from varsim.cluster.copies.averaged import AveragedReplicas, OuterReplicas
+from varsim.cluster.copies.drifting import ElasticReplicas, MixedReplicas, PairedReplicas
 from varsim.cluster.copies.replicas import LocalReplicas
 from varsim.cluster.description.failures import ProcessEvent
 from varsim.cluster.workers.job import Job

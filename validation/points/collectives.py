@@ -23,12 +23,12 @@ from validation.points.parameters import (
     only_if,
 )
 from validation.points.scenario import NANOSECONDS, Part, ran, scenario, sent, slow_motion
-from varsim.cluster.collectives import doubling, hierarchy, ring, trees
+from varsim.cluster.collectives import algorithms, trees
+from varsim.cluster.collectives.algorithms import all_gather_stage, reduce_scatter_stage
+from varsim.cluster.collectives.carrying import Walk
 from varsim.cluster.collectives.collective import own_links
-from varsim.cluster.collectives.messages import Walk
 from varsim.cluster.collectives.plan import CollectivePlan as Plan
 from varsim.cluster.collectives.plan import MessagePath as Path
-from varsim.cluster.collectives.ring import all_gather_stage, reduce_scatter_stage
 from varsim.cluster.collectives.schedule import Schedule, Stage, once
 from varsim.cluster.collectives.schedule import ScheduledTransfer as Transfer
 from varsim.cluster.collectives.trees import broadcast_stages, distances, reduce_stages
@@ -51,7 +51,7 @@ def _leader_all_reduce(ranks: int, group: int) -> Schedule:
     2 ceil(log2 g) (latency + n / bandwidth) inside (see `tree`), 2(k - 1) (latency + n / k /
     bandwidth) between.
     """
-    hierarchy.check(ranks, group)
+    algorithms.check_groups(ranks, group)
     count = ranks // group
     inside = [range(first, first + group) for first in range(0, ranks, group)]
     leaders, whole = [range(0, ranks, group)], range(count)
@@ -234,7 +234,7 @@ family("coll-tree-allreduce")(_all_reduce("binomial_tree"))
 def _reduce_scatter(
     p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
 ) -> Answer:
-    return _alone(ring.reduce_scatter(p), n, alpha, beta, gamma)
+    return _alone(algorithms.ring_reduce_scatter(p), n, alpha, beta, gamma)
 
 
 @family("coll-binomial-bcast")
@@ -300,8 +300,8 @@ def _crossover(p: Count, alpha: NotNegative, beta: NotNegative) -> Answer:
     small, large = alpha / beta, 1024 * alpha / beta
 
     def gap(size: float) -> float:
-        doubled = _alone(doubling.recursive_doubling(p), size, alpha, beta)
-        return doubled - _alone(doubling.halving_doubling(p), size, alpha, beta)
+        doubled = _alone(algorithms.recursive_doubling(p), size, alpha, beta)
+        return doubled - _alone(algorithms.halving_doubling(p), size, alpha, beta)
 
     below, above = gap(small), gap(large)
     return small - below * (large - small) / (above - below)

@@ -31,7 +31,7 @@ from validation.points.scenario import (
     sent,
     slow_motion,
 )
-from varsim.cluster.workers.buckets import Bucketing, ready_buckets
+from varsim.cluster.workers.allreduce import Bucketing, ready_buckets
 from varsim.learning.workload import Workload
 from varsim.scenario.training import Scenario
 

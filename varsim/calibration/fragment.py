@@ -25,8 +25,8 @@ from varsim.calibration.measurement import (
     with_unit,
 )
 from varsim.cluster.clock import Clock
-from varsim.cluster.collectives import plan, ring
-from varsim.cluster.collectives.recurrence import Recurrence
+from varsim.cluster.collectives import algorithms, plan
+from varsim.cluster.collectives.carrying import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.network.network import network
 from varsim.cluster.network.topologies import Inside, Nodes
@@ -92,9 +92,9 @@ def rounded(line: Line) -> Line:
 
 
 RINGS: Final[dict[str, Callable[[int], Schedule]]] = {
-    "all_reduce": ring.all_reduce,
-    "all_gather": ring.all_gather,
-    "reduce_scatter": ring.reduce_scatter,
+    "all_reduce": algorithms.ring_all_reduce,
+    "all_gather": algorithms.ring_all_gather,
+    "reduce_scatter": algorithms.ring_reduce_scatter,
 }
 _LEAST: Final = 1e-9  # s of latency, which is searched for by its logarithm
 _MOST_RANKS: Final = 1024

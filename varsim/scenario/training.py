@@ -8,11 +8,14 @@ from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, 
 
 from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.description.failures import ProcessEvent, check_events
-from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, in_run
-from varsim.cluster.description.refusals import (
+from varsim.cluster.description.recovery import (
+    Checkpoint,
+    RandomFailures,
+    Recovery,
     check_beside,
     check_life,
     check_steps,
+    in_run,
     left_of,
     restores,
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from varsim.cluster.description.cluster import Cluster
-from varsim.cluster.description.refusals import ServedBy
+from varsim.cluster.description.recovery import ServedBy
 from varsim.cluster.description.servers import Overheads
 from varsim.core.distributions import Distribution
 from varsim.core.measured_times import MeasuredTimes

@@ -14,6 +14,7 @@ from varsim.cluster.description.servers import (
     OF_REDUCTIONS,
     OF_SERVERS,
 )
+from varsim.cluster.fast import Rules
 from varsim.cluster.record.memory import (
     Copies,
     Holds,
@@ -23,7 +24,6 @@ from varsim.cluster.record.memory import (
     server_memory,
     worker_memory,
 )
-from varsim.cluster.rules import Rules
 from varsim.cluster.workers.job import Job
 from varsim.core.inert import visible
 from varsim.core.refusal import refused

@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import OF_ALL_REDUCES, AnyCollective, Choice
-from varsim.cluster.copies.outer import OuterReplicas
+from varsim.cluster.copies.averaged import OuterReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job

@@ -6,12 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.copies.elastic import ElasticReplicas
+from varsim.cluster.copies.drifting import ElasticReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import restart_any
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, restart_any
 from varsim.strategies.base import Strategy
 from varsim.strategies.traits import Round, Sends, Traits
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, NonNegativeInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.copies.neighbours import MixedReplicas, PairedReplicas
+from varsim.cluster.copies.drifting import MixedReplicas, PairedReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Copies, Holds
 from varsim.cluster.workers.job import Job

@@ -11,13 +11,12 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.fast import Gate
 from varsim.cluster.record.memory import Copies, Holds
-from varsim.cluster.rules import Gate
 from varsim.cluster.servers.buffer import GradientBuffer, StepOverError
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import restart_enough
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, restart_enough
 from varsim.core.refusal import refused
 from varsim.strategies.base import AsynchronousStrategy, Strategy
 from varsim.strategies.traits import Round, Sends, Traits

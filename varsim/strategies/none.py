@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.fast import Gate
 from varsim.cluster.primitives import Lock
 from varsim.cluster.record.memory import Copies, Holds
-from varsim.cluster.rules import Gate
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker

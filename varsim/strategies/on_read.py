@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.algorithms import ring_all_reduce
 from varsim.cluster.collectives.collective import Broadcast, Collective
 from varsim.cluster.copies.replicas import LocalReplicas
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.fast import Reading
 from varsim.cluster.primitives import Barrier
 from varsim.cluster.record.memory import Copies, Holds
-from varsim.cluster.rules import Reading
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker
 from varsim.distribute.attributes import Aggregation
@@ -74,7 +74,7 @@ class OnRead(Strategy):
         meeting = Barrier(job.clock, len(job.workers))
         moved: Collective | Broadcast | None
         if copies.aggregation is not Aggregation.ONLY_FIRST_REPLICA:
-            moved = Collective(job, ring.all_reduce(len(job.workers)), job.workload.size())
+            moved = Collective(job, ring_all_reduce(len(job.workers)), job.workload.size())
         else:
             moved = Broadcast(job, job.workload.size()) if self.write_back else None
         job.observe(copies.aggregate, copies.divergence)

@@ -11,10 +11,10 @@ from varsim.cluster.copies.mirrored import Accumulation, MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.device import DropCompute
 from varsim.cluster.record.memory import Memory
-from varsim.cluster.workers.allreduce import AllReduce
-from varsim.cluster.workers.buckets import (
+from varsim.cluster.workers.allreduce import (
     BUCKET_SIZE,
     OF_BUCKETS,
+    AllReduce,
     Bucketing,
     Layout,
     Overlap,

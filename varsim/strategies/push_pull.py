@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from varsim.cluster.clock import Activity
 from varsim.cluster.copies.mirrored import Accumulation, MirroredReplicas
 from varsim.cluster.description.device import DropCompute
+from varsim.cluster.workers.exchange import ServerSums
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.push_pull import ServerSums
 from varsim.cluster.workers.worker import Worker
 from varsim.core.refusal import Refusal, no_effect
 

@@ -8,7 +8,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.copies.mirrored import MirroredReplicas
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.record.memory import Memory, replica_memory
-from varsim.cluster.workers.buckets import Bucketing, Layout, Sharding, units
+from varsim.cluster.workers.allreduce import Bucketing, Layout, Sharding, units
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.layerwise import LayerwiseStep
 from varsim.cluster.workers.worker import Worker

@@ -8,13 +8,12 @@ from pydantic import NonNegativeInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.fast import Gate
 from varsim.cluster.primitives import BoundedClocks, Instant
-from varsim.cluster.rules import Gate
 from varsim.cluster.servers.buffer import ParameterCache
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import restart_all
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, restart_all
 from varsim.core.refusal import Refusal, refused
 from varsim.learning.gradient import Gradient
 from varsim.learning.workload import Workload

@@ -8,13 +8,12 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.description.cluster import Cluster
+from varsim.cluster.fast import Gate
 from varsim.cluster.primitives import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.record.memory import Copies, Holds
-from varsim.cluster.rules import Gate
 from varsim.cluster.servers.server import ParameterServer
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import named
-from varsim.cluster.workers.worker import Worker
+from varsim.cluster.workers.worker import Worker, named
 from varsim.core.refusal import refused
 from varsim.distribute.accumulator import GradientAccumulator, Take
 from varsim.learning.gradient import Gradient, Parameters

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.description.cluster import Stop
-from varsim.cluster.description.recovery import Recovery, goes_on, in_run
-from varsim.cluster.description.refusals import restores
+from varsim.cluster.description.recovery import Recovery, goes_on, in_run, restores
 from varsim.cluster.failures.interruptions import InterruptionRules
 from varsim.cluster.failures.life import DrawnSteps, Life, Pace, PaceError, Saving, Steps
 from varsim.cluster.failures.strikes import Strikes

@@ -11,6 +11,7 @@ from varsim.cluster.clock import uncollected
 from varsim.cluster.description.recovery import in_run
 from varsim.cluster.failures.deaths import DeathWatch, TooCalmError
 from varsim.cluster.failures.interruptions import Interruptions
+from varsim.cluster.fast import Gate, Reading
 from varsim.cluster.fast.arrays import MirroredRun
 from varsim.cluster.fast.choice import Picked, pick
 from varsim.cluster.fast.local import LocalRun
@@ -19,8 +20,7 @@ from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.record.evaluation import Evaluation
 from varsim.cluster.record.rows import handed_over_in
 from varsim.cluster.record.trace import Trace
-from varsim.cluster.rules import Gate, Reading
-from varsim.cluster.workers.buckets import Reducing
+from varsim.cluster.workers.allreduce import Reducing
 from varsim.cluster.workers.job import Job
 from varsim.core.blas import one_blas_thread
 from varsim.scenario.extensions import packed, unpacked

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim.cluster.collectives import doubling, hierarchy, ring, trees
+from varsim.cluster.collectives import algorithms, trees
 from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.cluster.network.topology import ByNode, Topology
 from varsim.core.refusal import Refusal, no_effect, refused
@@ -14,12 +14,12 @@ from varsim.core.units import format_bytes
 # Of so many ranks; hierarchical ones also of the ranks per group, some of their segments, and
 # trees of the ranks by node.
 ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
-    "ring": ring.all_reduce,
-    "recursive_doubling": doubling.recursive_doubling,
-    "halving_doubling": doubling.halving_doubling,
+    "ring": algorithms.ring_all_reduce,
+    "recursive_doubling": algorithms.recursive_doubling,
+    "halving_doubling": algorithms.halving_doubling,
     "binomial_tree": trees.binomial_tree,
     "double_binary_tree": trees.double_binary_tree,
-    "hierarchical": hierarchy.all_reduce,
+    "hierarchical": algorithms.hierarchical_all_reduce,
 }
 # And others' functions, of the ranks and of the bytes of a vector.
 COLLECTIVES: Final = Functions(
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     def check_ranks(self, ranks: int) -> None:
         """Raise RefusalError if it is not defined for so many ranks, or no all-reduce of them."""
         if self.ranks_per_group is not None:
-            hierarchy.check(ranks, self.ranks_per_group)
+            algorithms.check_groups(ranks, self.ranks_per_group)
         if self.collective in ALL_REDUCES:
             return
         try:
@@ -108,8 +108,10 @@ class Choice(NamedTuple):
         if self.collective == "hierarchical":
             assert self.ranks_per_group is not None
             levels = ranks, self.ranks_per_group
-            return hierarchy.reduce_scatter(*levels), hierarchy.all_gather(*levels)
-        return ring.reduce_scatter(ranks), ring.all_gather(ranks)
+            return algorithms.hierarchical_reduce_scatter(
+                *levels
+            ), algorithms.hierarchical_all_gather(*levels)
+        return algorithms.ring_reduce_scatter(ranks), algorithms.ring_all_gather(ranks)
 
     def _segments(self, size: float) -> int:
         """Of a vector, or of either half of it."""

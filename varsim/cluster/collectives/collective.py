@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol
 from simpy.events import Event
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Ended
-from varsim.cluster.collectives.messages import Walk
+from varsim.cluster.collectives.carrying import Recurrence, Walk
 from varsim.cluster.collectives.plan import CollectivePlan, MessagePath, Paths
-from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.description.servers import broadcast_overhead, collective_overhead

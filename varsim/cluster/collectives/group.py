@@ -11,8 +11,7 @@ from varsim.cluster.collectives.collective import Collective, CollectiveOutcome,
 from varsim.cluster.network.network import nothing
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.processes import restart_all
-from varsim.cluster.workers.worker import Slowed, Worker
+from varsim.cluster.workers.worker import Slowed, Worker, restart_all
 
 
 class GroupCopies(Protocol):

@@ -1,4 +1,4 @@
-"""Copies that train by themselves and are averaged from time to time."""
+"""Copies that train by themselves, and meet now and then: averages and outer steps."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,9 +11,13 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.copies.replicas import MemberReplicas, OutsideRead
+from varsim.cluster.record.memory import full_slots
+from varsim.cluster.workers.allreduce import BackgroundCollectives, Bucketing, Stream, ready_buckets
 from varsim.cluster.workers.job import Job
-from varsim.cluster.workers.worker import Worker
-from varsim.learning.gradient import Gradient, Value
+from varsim.cluster.workers.worker import Worker, shares_of_compute
+from varsim.learning.gradient import Array, Gradient, Parameters, Value
+from varsim.learning.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
+from varsim.learning.optimizer import Optimizer
 
 T = TypeVar("T")
 
@@ -141,3 +145,212 @@ class _Results(Generic[T]):
 def _copies(choice: Choice, job: Job, size: float, ranks: Sequence[int]) -> list[Vector]:
     """What is moved among these workers: their copies."""
     return [Vector(choice.schedule_on(job.cluster.network, ranks, size), size)]
+
+
+class OuterReplicas(MemberReplicas):
+    """Every worker's own copy of the model, and the shared one that outer steps change.
+
+    The numbers of the model, in the order of its variables, are cut into `fragments` of as equal
+    length as can be, the first ones longer by one; in bytes they are equal. Syncs are numbered from
+    0; which fragment is whose turn, and when, is the strategy's affair. A worker sends its outer
+    gradient, what is shared less its own copy, in a `precision` (default: as parameters), and goes
+    on; when it is back, and the mean of all is there, the outer step has been made. With `overlap`
+    every layer of it is sent once the backward pass of the step before is through with that.
+    Workers that die are left out (`Group`); a sync that fails takes its fragment of all copies
+    back to the shared model.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        fragments: int,
+        outer: Optimizer,
+        mixing: float,
+        precision: Precision | Quantized | None,
+        choice: Choice,
+        *,
+        overlap: bool = False,
+    ) -> None:
+        super().__init__(job)
+        self._outer, self._mixing, self._precision = outer, mixing, precision
+        own = job.workload.bytes_per_parameter
+        number_bytes = own if precision is None else BYTES_ALL[precision]
+        size = job.workload.size() / fragments
+        sizes: list[float] = [size if precision is None else size / own * number_bytes]
+        self._shares: list[float] = []  # of a step, after which parts are sent
+        if overlap:
+            layers = ready_buckets(job.workload, Bucketing("layers"), number_bytes)
+            sizes = [layer.size for layer in layers]
+            self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
+
+        def vectors(ranks: Sequence[int]) -> list[Vector]:
+            return [
+                Vector(
+                    choice.schedule_on(job.cluster.network, ranks, size),
+                    size,
+                    number_bytes=number_bytes,
+                )
+                for size in sizes
+            ]
+
+        self._number = len(sizes)  # in an outer gradient
+        self._fragments = cut([each.values[0].size for each in self.variables], fragments)
+        values = self._job.task.initial()
+        self._points = [gathered(values, fragment) for fragment in self._fragments]
+        self._states = [outer.init(point) for point in self._points]
+        # A worker has its copy, what is shared, and the slots of both.
+        slots = self.full_slots() + full_slots(self._states[0], self._points[0])
+        streams = [Stream(job, worker) for worker in job.workers]
+        self._reduction = BackgroundCollectives(job, streams, self.group.meet)
+        self.failed = [0] * len(job.workers)  # syncs, by worker
+        self._sent: dict[int, dict[int, Array]] = {}  # outer gradients by sync and rank
+        self._steps_made: dict[int, _OuterStep] = {}  # by sync, until all have merged it
+        # After which step of all each copy had each fragment from; 0: it never had.
+        self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
+        self._holdings.counts.extend([self.failed, self._reduction.done])
+        self._holdings.rows.append(self._had)
+        self.group.leave_out_the_dead(self, job.workload.size() * (2 + slots))
+        self.group.meet_for(vectors, streams)
+
+    def compute(self, worker: Worker, *, sends: bool) -> Activity[Gradient]:
+        """Compute a gradient on a worker's copy; `sends`: its outer gradient follows at once."""
+        if not (sends and self._shares):
+            return worker.compute_gradient(self.read(worker))
+        return self._compute_and_send(worker)
+
+    def _compute_and_send(self, worker: Worker) -> Activity[Gradient]:
+        gradient, moments = worker.begin_gradient(self.read(worker), self._shares)
+        self._reduction.begin(worker, moments)
+        yield from worker.finish_computing()
+        return gradient
+
+    def offer(self, worker: Worker, sync: int, fragment: int) -> None:
+        """Hand over a worker's outer gradient of a fragment; takes it no time."""
+        rank, pieces = worker.rank, self._fragments[fragment]
+        own = gathered([each.values[rank] for each in self.variables], pieces)
+        gradient = self._points[fragment] - own
+        if self._precision is not None:
+            # Piece by piece, each of one tensor.
+            parts = [rounded(part, self._precision) for part in split(gradient, pieces)]
+            gradient = np.concatenate(parts) if parts else gradient
+        self._sent.setdefault(sync, {})[rank] = gradient
+        if not self._shares:
+            self._reduction.begin(worker)
+
+    def merge(self, worker: Worker, sync: int, fragment: int, sent_after: int) -> Activity[None]:
+        """Wait for a sync, and bring its fragment of the copy to the shared model, or nearer to it.
+
+        `sent_after`: how many steps each worker had made when it sent. The model is measured. If
+        the sync has failed, the fragment is again what was shared before.
+        """
+        sent_by = yield from self._reduction.finish(worker, (sync + 1) * self._number)
+        rank = worker.rank
+        if not sent_by:
+            self._sent.pop(sync, None)
+            self.failed[rank] += 1
+            self._job.ledger.throw_away(rank, self._job.clock.time)
+            parts = split(self._points[fragment], self._fragments[fragment])
+            self._write(rank, fragment, parts, mixing=0.0)
+            return
+        if sync in self._sent:
+            self._make_step(sync, fragment, sent_by)
+        made = self._steps_made[sync]
+        self._write(rank, fragment, made.parts, self._mixing)
+        self._had[rank, fragment] = sent_after
+        self._job.ledger.meet(rank, self._job.clock.time)
+        made.left -= 1
+        if made.left == 0:
+            del self._steps_made[sync]
+        if rank == self.members[0]:
+            self._job.evaluate(self.shared(), made.divergence)
+        self.group.passes(worker)
+
+    def shared(self) -> Parameters:
+        """The model after the latest outer step of every fragment."""
+        values = [np.array(value) for value in self._job.task.initial()]
+        for fragment, point in zip(self._fragments, self._points, strict=True):
+            for piece, part in zip(fragment, split(point, fragment), strict=True):
+                values[piece.variable].reshape(-1)[piece.start : piece.stop] = part
+        return tuple(values)
+
+    def leave(self, ranks: Sequence[int]) -> None:
+        """See MemberReplicas; their updates do not count."""
+        super().leave(ranks)
+        self._made -= sum(self.steps[rank] for rank in ranks)
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """See MemberReplicas; so many updates count as the other one has made."""
+        super().hand_over(source, rank)
+        self._made += self.steps[rank]
+
+    def missed(self, rank: int) -> int:
+        """How many updates, made by others, some fragment of a copy does not contain."""
+        of_others = self._made - self.steps[rank]
+        return of_others - (len(self.members) - 1) * int(np.minimum.reduce(self._had[rank]))
+
+    def _write(self, rank: int, fragment: int, parts: Sequence[Array], mixing: float) -> None:
+        """Set a fragment of a copy to `mixing` times itself and 1 - mixing times these parts."""
+        for piece, new in zip(self._fragments[fragment], parts, strict=True):
+            variable = self.variables[piece.variable]
+            whole = variable.values[rank].copy()
+            part = whole.reshape(-1)[piece.start : piece.stop]
+            part[:] = mixing * part + (1.0 - mixing) * new if mixing else new
+            variable.write(rank, whole)
+
+    def _make_step(self, sync: int, fragment: int, sent_by: Sequence[int]) -> None:
+        """The outer step, when the first worker has the mean of what these have sent."""
+        sent = self._sent.pop(sync)
+        mean = sum_in_order(np.stack([sent[rank] for rank in sent_by])) / len(sent_by)
+        new, self._states[fragment] = self._outer.update(
+            mean, self._states[fragment], self._points[fragment]
+        )
+        self._points[fragment] = new
+        parts = split(new, self._fragments[fragment])
+        self._steps_made[sync] = _OuterStep(parts, self.divergence(), len(sent_by))
+
+
+class _OuterStep:
+    """What an outer step made of a fragment, by piece, and how many workers still have to merge it.
+
+    `divergence`: largest distance between two copies before.
+    """
+
+    def __init__(self, parts: list[Array], divergence: float, left: int) -> None:
+        self.parts, self.divergence, self.left = parts, divergence, left
+
+
+class FragmentPiece(NamedTuple):
+    """Some numbers of one variable, one after the other."""
+
+    variable: int
+    start: int
+    stop: int
+
+
+def cut(sizes: Sequence[int], fragments: int) -> list[list[FragmentPiece]]:
+    """Variables of so many numbers in fragments of equal length; the first ones have one more."""
+    length, longer = divmod(sum(sizes), fragments)
+    found, variable, start = [], 0, 0
+    for number in range(fragments):
+        left, pieces = length + (number < longer), []
+        while left:
+            if start == sizes[variable]:
+                variable, start = variable + 1, 0
+                continue
+            stop = min(sizes[variable], start + left)
+            pieces.append(FragmentPiece(variable, start, stop))
+            left, start = left - (stop - start), stop
+        found.append(pieces)
+    return found
+
+
+def gathered(values: Sequence[Array], fragment: Sequence[FragmentPiece]) -> Array:
+    """The numbers of a fragment."""
+    parts = [values[piece.variable].reshape(-1)[piece.start : piece.stop] for piece in fragment]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def split(whole: Array, fragment: Sequence[FragmentPiece]) -> list[Array]:
+    """A fragment's numbers by piece."""
+    lengths = np.cumsum([piece.stop - piece.start for piece in fragment])
+    return np.split(whole, lengths[:-1]) if fragment else []

@@ -1,7 +1,7 @@
 """Second engine, for times alone: the same runs as on SimPy, from a table of who waits for whom.
 
 What it promises, and what it leaves to SimPy, is a page of MODEL.md. A strategy with servers is a
-row, a `rules.Gate`; a gate that is not there is a branch in `core.take` and in `core.pushed`. A
+row, a `Gate`; a gate that is not there is a branch in `core.take` and in `core.pushed`. A
 network is tables, too: batches, their hops, messages and connections (`network`). All-reduces are
 made in arrays (`arrays`, `local`), without machine code.
 
@@ -32,7 +32,57 @@ whose machine code cannot be kept. Tests interpret them, which takes far longer 
 (`patience`), as signals and other threads wait while machine code runs.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
 
 # The environment variable that says which engine is to make runs: `simpy`, `fast` or nothing.
 ENGINE: Final = "VARSIM_ENGINE"
+
+
+Kind: TypeAlias = Literal["free", "tokens", "cutoff", "bound", "batch", "group", "race"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+class Rules:
+    """Rules of a strategy: a Gate, a Reading or, of gradients that are all-reduced, a Reducing."""
+
+
+@dataclass(frozen=True)
+class Gate(Rules):
+    """What lets a worker go on whose gradient is there, of strategies with servers.
+
+    * free: gradients are applied as they come; it goes on at once.
+    * tokens: unless their label is old, they wait until there are `needed`; it takes one of the
+      `tokens` that an update puts in, and `first` before all.
+    * cutoff: the first `needed` of a step are applied, all others dropped; it goes on with the next
+      step, and who has not come by then gives up what it is at.
+    * bound: those of one moment are applied by rank; it waits while it is more than `bound` ahead
+      of the slowest, and `keeps` what it has read while that is new enough.
+    * batch: every `needed` make an update; it goes on at once.
+    * group: the same, but it waits for the update with its own.
+    * race: the first `needed` of a step make an update; it goes on at once, until the step is over.
+    """
+
+    kind: Kind
+    needed: int = 1
+    tokens: int = 0
+    first: int = 0
+    bound: int = 0
+    keeps: bool = False
+
+    @property
+    def each(self) -> int:
+        """Gradients for an update, at least about."""
+        return max(self.needed, self.tokens, 1)
+
+
+@dataclass(frozen=True)
+class Reading(Rules):
+    """Workers have copies of their own, which are read after every so many steps of theirs.
+
+    `moves`: for that they are all-reduced; `write_back`: they become what was read.
+    """
+
+    every: int
+    moves: bool
+    write_back: bool

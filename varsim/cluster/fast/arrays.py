@@ -20,7 +20,7 @@ from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.record.rows import BLOCK, Rows
 from varsim.cluster.record.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
-from varsim.cluster.workers.buckets import Reducing
+from varsim.cluster.workers.allreduce import Reducing
 
 # Ends of spans that are recorded at once.
 TOGETHER: Final = 1 << 20

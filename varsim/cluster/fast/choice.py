@@ -4,12 +4,11 @@ import os
 from importlib.util import find_spec
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from varsim.cluster.fast import ENGINE
+from varsim.cluster.fast import ENGINE, Gate, Reading, Rules
 from varsim.cluster.fast.compiled import is_made
 from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.start import Start
-from varsim.cluster.rules import Gate, Reading, Rules
-from varsim.cluster.workers.buckets import Reducing
+from varsim.cluster.workers.allreduce import Reducing
 
 Engine: TypeAlias = Literal["auto", "simpy", "fast"]
 

@@ -6,19 +6,18 @@ from functools import lru_cache
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME, Clock
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.algorithms import ring_all_reduce
+from varsim.cluster.collectives.carrying import Recurrence
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.collective import Vector, links_between, needs_messages, planned
 from varsim.cluster.collectives.plan import CollectivePlan, Paths
-from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.fast import Reading
 from varsim.cluster.fast.start import Start, remembered
 from varsim.cluster.network.network import Network, network
 from varsim.cluster.network.topology import Topology
 from varsim.cluster.record.trace import LinkRow
-from varsim.cluster.rules import Reading
-from varsim.cluster.workers.allreduce import vectors_of
-from varsim.cluster.workers.buckets import Reducing, ready_buckets
+from varsim.cluster.workers.allreduce import Reducing, ready_buckets, vectors_of
 from varsim.cluster.workers.worker import Slowed, shares_of_compute
 
 
@@ -91,7 +90,7 @@ def of_gradients(start: Start, reducing: Reducing) -> Reductions:
 
 def of_copies(start: Start) -> Reductions:
     """All-reduces of copies of the model."""
-    return Reductions(start, [Vector(ring.all_reduce(start.workers), start.workload.size())])
+    return Reductions(start, [Vector(ring_all_reduce(start.workers), start.workload.size())])
 
 
 def foretold(start: Start, rules: Reducing | Reading) -> str:

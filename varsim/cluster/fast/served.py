@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME, uncollected
+from varsim.cluster.fast import KINDS, Gate
 from varsim.cluster.fast import tables as at
 from varsim.cluster.fast.compiled import compiled
 from varsim.cluster.fast.core import advance
@@ -15,7 +16,6 @@ from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.fast.tables import NEVER, FastRun, table
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import GradientRow, Phase, Span, Trace
-from varsim.cluster.rules import KINDS, Gate
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from varsim.cluster.rules import KINDS
+from varsim.cluster.fast import KINDS
 
 Table: TypeAlias = Any  # of records, or of plain numbers
 Row: TypeAlias = Any  # one record

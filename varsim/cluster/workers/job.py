@@ -13,8 +13,7 @@ from varsim.cluster.description.cluster import Cluster, Stop
 from varsim.cluster.network.network import network
 from varsim.cluster.record.ledger import Balance, Ledger
 from varsim.cluster.record.trace import LinkRow, RunRecorder, Standstill, Trace
-from varsim.cluster.workers.processes import Processes, Remedy, report, restart_any
-from varsim.cluster.workers.worker import Worker, slowness
+from varsim.cluster.workers.worker import Processes, Remedy, Worker, report, restart_any, slowness
 from varsim.core.distribution import Floats, Stream
 from varsim.core.stream import keyed
 from varsim.learning.gradient import Gradients, Parameters

@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.algorithms import ring_all_reduce
 from varsim.cluster.collectives.collective import Collective, CollectiveOutcome, Vector, own_links
 from varsim.cluster.collectives.plan import CollectivePlan, MessagePath, Paths
 from varsim.cluster.description.cluster import Cluster
 from varsim.cluster.network.link import Link
 from varsim.cluster.record.trace import Phase
-from varsim.cluster.workers.allreduce import BackgroundCollectives, Stream
-from varsim.cluster.workers.buckets import Layout, Unit
+from varsim.cluster.workers.allreduce import BackgroundCollectives, Layout, Stream, Unit
 from varsim.cluster.workers.job import Job
 from varsim.cluster.workers.worker import Worker, WorkerRead
 from varsim.learning.gradient import Gradient
@@ -73,7 +72,7 @@ class LayerProgram:
     def __init__(self, layout: Layout, cluster: Cluster, number_bytes: int) -> None:
         self.shards = layout.shards(cluster)
         self._scatter, self._gather = layout.choice.halves(self.shards)
-        self._between = ring.all_reduce(cluster.workers // self.shards)
+        self._between = ring_all_reduce(cluster.workers // self.shards)
         self._number_bytes = number_bytes  # of one number in a gradient
         self.vectors: list[Vector] = []
         self.copies: list[Vector] = []

@@ -6,8 +6,14 @@ from functools import partial
 from typing import NamedTuple
 
 from varsim.cluster.description.failures import hosts
-from varsim.cluster.description.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
-from varsim.cluster.description.refusals import check_life
+from varsim.cluster.description.recovery import (
+    Checkpoint,
+    RandomFailures,
+    Recovery,
+    Spares,
+    check_life,
+    in_run,
+)
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
