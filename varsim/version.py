@@ -5,4 +5,4 @@ __version__ = "0.1.0"
 SCHEMA_VERSION = 1
 
 # Raised whenever the same scenario may give other numbers than before.
-ENGINE_VERSION = 5
+ENGINE_VERSION = 6
