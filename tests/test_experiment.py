@@ -88,6 +88,15 @@ def test_values_are_changed_by_their_paths_with_numbers_in_si() -> None:
 TWO = ("cluster.network.latency=9 us", "seed=3")
 
 
+def test_what_was_loaded_stands_inside_a_change() -> None:
+    scenario = varsim.load(SCENARIOS / "quickstart.yaml")
+    ssp = {"kind": "ssp", "staleness": 3, "optimizer": scenario.strategies[1].optimizer}
+    (changed,) = scenario.replace(strategies=[ssp]).strategies
+    assert changed.optimizer == scenario.strategies[1].optimizer
+    with pytest.raises(TypeError, match=r"holds numbers, texts, lists and dicts, not \{1\}"):
+        scenario.replace(strategies=[{**ssp, "staleness": {1}}])
+
+
 def test_verbs_take_the_same_changes() -> None:
     base = {"stop.examples": 80}
     result = varsim.run(said(), base, replications=1, engine="simpy")

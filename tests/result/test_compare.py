@@ -83,6 +83,12 @@ def test_what_is_run_gets_the_seed_of_the_first_and_the_most_replications(small:
     assert note.values["who"] == ("small (1)",)
 
 
+def test_a_path_and_what_was_loaded_of_one_name_are_numbered() -> None:
+    loaded = varsim.load("slow_worker", {"stop.time": 2}, ["single"])
+    found = varsim.compare("slow_worker", loaded, sets={"stop.time": 2}, strategies=["single"])
+    assert [side.name for side in found.sides] == ["slow_worker (1)", "slow_worker (2)"]
+
+
 def test_several_are_each_compared_with_the_first() -> None:
     every = [
         timed(name=f"x{factor}").replace({"cluster.slow_workers": [{"rank": 0, "factor": factor}]})

@@ -422,6 +422,6 @@ def _called(given: Sequence[Any], scenarios: Sequence[Any]) -> list[str]:
     names = [one.name for one in scenarios]
     if len(set(names)) < len(names):
         names = [str(one) if isinstance(one, str | Path) else "" for one in given]
-    if len(set(names)) < len(names) or any("\n" in one for one in names):
+    if len(set(names)) < len(names) or any("\n" in one or not one for one in names):
         names = [f"{one.name} ({number})" for number, one in enumerate(scenarios, 1)]
     return names

@@ -598,4 +598,11 @@ def _said(value: object, dimension: str, *, inside: bool = False) -> str:
         if dimension:
             return to_text(float(value), dimension)
         value = int(value) if isinstance(value, Integral) else float(value)
-    return json.dumps(value)
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """What stands inside a dict, as JSON has it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    raise TypeError(f"a scenario holds numbers, texts, lists and dicts, not {reprlib.repr(value)}")
