@@ -250,6 +250,7 @@ SENTENCES: Final[dict[str, Line]] = {
         "device time is spent waiting."
     ),
     "one-backup": "Waiting for all but one worker saves {saved} of the time: {gain} more steps/s.",
+    "comes-last": "Worker {who} comes last in {share} of the steps.",
     "one-worker": "Only one worker, so there is no waiting to measure.",
     "times-hold-waiting": "{why}",
     "predicted": (
@@ -392,7 +393,7 @@ NOTES: Final[dict[str, Line]] = {
         "right}>; "
         "below 0 it may be missed."
     ),
-    "step-times": "{source}: {workers} workers, {steps} steps, mean {mean}.",
+    "step-times": "{source}: {workers:worker|workers}, {steps:step|steps}, mean {mean}.",
     "times-left-out": "Left out: {count} times of steps that some workers do not have.",
     "few-steps": "Only {count} steps: too few to be representative.",
     "slow-alike": (

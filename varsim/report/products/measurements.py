@@ -34,7 +34,7 @@ def report(
     """
     notes = [*_measured(found, source, left), *([] if note else _notes(found))]
     notes += [Note("recorded", {"said": line}) for line in more if line]
-    said = {"headline": tuple(_headline(found, note)), "notes": tuple(notes)}
+    said = {"headline": tuple(_headline(found, numbers, note)), "notes": tuple(notes)}
     return Report(
         "stragglers",
         source,
@@ -60,7 +60,7 @@ def _pictures(found: Stragglers, numbers: Sequence[int]) -> tuple[Chart, ...]:
     return (Chart.of("heat_map", "heat", rows, "step", "worker", by=of, target=1.0),)
 
 
-def _headline(found: Stragglers, note: str) -> Iterator[Note]:
+def _headline(found: Stragglers, numbers: Sequence[int], note: str) -> Iterator[Note]:
     """What waiting for the slowest costs, and what a backup would save; or why nobody knows."""
     if note:
         yield Note("times-hold-waiting", {"why": note})
@@ -75,6 +75,10 @@ def _headline(found: Stragglers, note: str) -> Iterator[Note]:
                 "share": Number(found.wasted_share, unit="share"),
             },
         )
+        most = max(found.last)
+        if most >= max(0.5, 1.5 / len(found.last)):
+            who = str(numbers[found.last.index(most)])
+            yield Note("comes-last", {"who": who, "share": Number(most, unit="share")})
         for backup in found.backups[:1]:
             saved, gain = (
                 Number(one, unit="share") for one in (backup.time_saved, backup.rate_gain)
