@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives import algorithms, trees
+from varsim.cluster.collectives import algorithms
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.network.topology import ByNode
 
@@ -19,16 +19,16 @@ def all_reduces(ranks: int) -> Iterator[Schedule]:
     yield algorithms.ring_all_reduce(ranks)
     yield algorithms.recursive_doubling(ranks)
     yield algorithms.halving_doubling(ranks)
-    yield trees.binomial_tree(ranks)
-    yield from (trees.double_binary_tree(ranks, segments) for segments in (1, 2, 7))
+    yield algorithms.binomial_tree(ranks)
+    yield from (algorithms.double_binary_tree(ranks, segments) for segments in (1, 2, 7))
     for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
         yield algorithms.hierarchical_all_reduce(ranks, group)
     for size in (2, 3, 4, 8):
         nodes = tuple(tuple(range(ranks)[at : at + size]) for at in range(0, ranks, size))
         for cards in {1, len(nodes[-1])} if len(nodes) > 1 else ():
-            yield trees.binomial_tree(ranks, ByNode(nodes, cards))
+            yield algorithms.binomial_tree(ranks, ByNode(nodes, cards))
             for segments in (1, 7):
-                yield trees.double_binary_tree(ranks, segments, ByNode(nodes, cards))
+                yield algorithms.double_binary_tree(ranks, segments, ByNode(nodes, cards))
 
 
 def own(schedule: Schedule, rank: int) -> NDArray[np.int64]:
@@ -90,15 +90,15 @@ def test_the_first_ranks_are_folded_into_their_neighbours() -> None:
 
 def test_double_trees_are_those_of_nccl() -> None:
     # The drawings in NCCL's src/graph/trees.cc: 14 ranks, 12 mirrored, 13 shifted.
-    first, _ = trees.double_tree(14)
+    first, _ = algorithms.double_tree(14)
     assert first == [None, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12]
-    _, mirrored = trees.double_tree(12)
+    _, mirrored = algorithms.double_tree(12)
     assert mirrored == [1, 3, 1, 11, 5, 7, 5, 3, 9, 7, 9, None]
-    _, shifted = trees.double_tree(13)
+    _, shifted = algorithms.double_tree(13)
     assert shifted == [9, None, 3, 5, 3, 9, 7, 5, 7, 1, 11, 0, 11]
     # Nobody passes on in both, but for a root, who has one child.
     for ranks in range(2, 70):
-        pair = trees.double_tree(ranks)
+        pair = algorithms.double_tree(ranks)
         children = [[tree.count(rank) for tree in pair] for rank in range(ranks)]
         roots = {tree.index(None) for tree in pair}
         assert max(sum(counts) for counts in children) <= 2

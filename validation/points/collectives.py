@@ -23,15 +23,20 @@ from validation.points.parameters import (
     only_if,
 )
 from validation.points.scenario import NANOSECONDS, Part, ran, scenario, sent, slow_motion
-from varsim.cluster.collectives import algorithms, trees
-from varsim.cluster.collectives.algorithms import all_gather_stage, reduce_scatter_stage
+from varsim.cluster.collectives import algorithms
+from varsim.cluster.collectives.algorithms import (
+    all_gather_stage,
+    broadcast_stages,
+    distances,
+    reduce_scatter_stage,
+    reduce_stages,
+)
 from varsim.cluster.collectives.carrying import Walk
 from varsim.cluster.collectives.collective import own_links
 from varsim.cluster.collectives.plan import CollectivePlan as Plan
 from varsim.cluster.collectives.plan import MessagePath as Path
 from varsim.cluster.collectives.schedule import Schedule, Stage, once
 from varsim.cluster.collectives.schedule import ScheduledTransfer as Transfer
-from varsim.cluster.collectives.trees import broadcast_stages, distances, reduce_stages
 from varsim.cluster.record.trace import Phase
 from varsim.cluster.workers.job import Job
 
@@ -209,7 +214,7 @@ def _all_reduce(kind: str, formula: str = "") -> Callable[[int, float, float, fl
             for_powers_of_two(p, formula)
         if kind == "binomial_tree" and p & (p - 1):
             only_if(not gamma, _EARLIER)
-            return _alone(trees.binomial_tree(p), n, alpha, beta)
+            return _alone(algorithms.binomial_tree(p), n, alpha, beta)
         slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
         reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
         star = slow_star(alpha, beta, slower)

@@ -1,4 +1,4 @@
-"""All-reduces: rings, exchanges at doubling distances, and two levels.
+"""All-reduces: rings, exchanges at doubling distances, two levels, and trees.
 
 Rings: every rank sends one block to the next rank in every round. All-reduce of n bytes over p
 ranks (Patarasuk and Yuan, 2009): the vector is cut in p blocks; in p - 1 rounds the blocks are
@@ -13,9 +13,47 @@ allreduce_intra_reduce_scatter_allgather; Thakur, Rabenseifner and Gropp, 2005).
 
 Hierarchical: k groups of g ranks each, say the accelerators of k machines. Ranks 0 to g - 1 are the
 first group, and so on; the ranks must divide evenly.
+
+Trees: all-reduces over trees: a binomial one, and two binary ones at once.
+
+**Binomial**, with rank 0 as the root: reduce and broadcast.
+The parent of a rank is the rank without its lowest bit; distances rise on the way to the root and
+fall on the way back (MPICH, reduce_intra_binomial and bcast_intra_binomial; Thakur, Rabenseifner
+and Gropp, 2005). Any number of ranks: ceil(log2 p) rounds. The times are those of p a power of two;
+else less of the latency adds up.
+
+On nodes there is a tree inside every node and one of the nodes, and all of this once per network
+card, side by side, with an equal share of the bytes: the ranks of a node are turned by one place
+from tree to tree, so that each tree leaves the node at another rank (as NCCL's trees of different
+channels do; src/graph/search.cc).
+
+**Two binary trees**, each for one half of the vector, in segments.
+Every rank but a root is a leaf in one tree and passes on in the other, so that all links are
+busy both ways (Sanders, Speck and Träff, 2009). The trees are NCCL's (src/graph/trees.cc): ranks
+lie in order, leaves alternate with others, and rank 0 stands above it all; the second tree is the
+first one mirrored where the number of ranks is even, shifted by one rank where it is odd.
+
+Segments go up to the roots, being added, and down again at the same time. The links from parents
+to children can be painted in two colours such that no rank has two links of one colour to its
+children, nor to its parents. So a period of four rounds moves one segment of both halves over all
+of them: up over the links of one colour, down over them, up over the others, down over these; no
+rank sends or receives twice in a round. What came up or down a link is planned to go on one period
+later than it could: as ranks send in the order of the rounds, a message that is on its way for
+longer would else hold up all others.
+
+On nodes the trees are of nodes, and the ranks of a node are a chain below the first of them, as
+NCCL has it (src/graph/connect.cc; twice as many bytes would cross between two nodes if they were of
+ranks). There is a pair of trees for every network card, side by side, with equal shares of the
+bytes, in each of which the ranks of a node are turned by one place. As every rank but the ends of
+the chain sends and receives as much in all of them, one pair stands for all: a segment is one of
+each, and leaves a node by all these cards at once. Each rank has an agent for inside and one for
+between, and a period has four rounds more, in which the first of a chain hands over what it has.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +65,7 @@ from varsim.cluster.collectives.schedule import (
     Times,
     once,
 )
+from varsim.cluster.network.topology import ByNode
 from varsim.core.refusal import refused
 
 
@@ -287,3 +326,261 @@ def check_groups(ranks: int, group: int) -> None:
 def _groups(ranks: int, group: int) -> int:
     check_groups(ranks, group)
     return ranks // group
+
+
+def binomial_tree(ranks: int, nodes: ByNode | None = None) -> Schedule:
+    """Reduce, then broadcast: 2 ceil(log2 p) (latency + n / bandwidth)."""
+    if nodes is not None:
+        return Schedule("an all-reduce", ranks, nodes.cards, tuple(_binomial_by_node(nodes)))
+    trees, whole = [range(ranks)], range(1)
+    stages = (*reduce_stages(trees, whole), *broadcast_stages(trees, whole))
+    return Schedule("an all-reduce", ranks, 1, stages)
+
+
+def reduce_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
+    """Side by side in trees of equally many ranks: the first rank of each gets the sum."""
+    return tuple(
+        once([ScheduledTransfer(tree[child], tree[parent], blocks, adds=True)
+              for tree in trees for parent, child in _pairs(len(tree), distance)])
+        for distance in distances(len(trees[0]))
+    )  # fmt: skip
+
+
+def broadcast_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
+    """Side by side in trees of equally many ranks: all get what the first rank of each has."""
+    return tuple(
+        once([ScheduledTransfer(tree[parent], tree[child], blocks)
+              for tree in trees for parent, child in _pairs(len(tree), distance)])
+        for distance in reversed(distances(len(trees[0])))
+    )  # fmt: skip
+
+
+def distances(ranks: int) -> list[int]:
+    """Between parents and children: 1, 2, 4, ... as long as it is below the number of ranks."""
+    return [1 << bit for bit in range((ranks - 1).bit_length())]
+
+
+def _pairs(ranks: int, distance: int) -> list[tuple[int, int]]:
+    """Parents and their children at this distance."""
+    return [(child - distance, child) for child in range(distance, ranks, 2 * distance)]
+
+
+def _binomial_by_node(nodes: ByNode) -> list[Stage]:
+    """Up inside nodes, up and down between them, down inside; block i is that of tree i."""
+    inside = [
+        [up for ranks in nodes.ranks for up in _turned(ranks, nodes.cards, distance)]
+        for distance in distances(max(map(len, nodes.ranks)))
+    ]
+    between = [
+        [
+            ScheduledTransfer(
+                nodes.ranks[child][tree], nodes.ranks[parent][tree], (tree,), adds=True
+            )
+            for parent, child in _pairs(len(nodes.ranks), distance)
+            for tree in range(nodes.cards)
+        ]
+        for distance in distances(len(nodes.ranks))
+    ]
+    upwards = [*inside, *between]
+    downwards = [
+        [ScheduledTransfer(parent, child, blocks) for child, parent, blocks, *_ in each]
+        for each in reversed(upwards)
+    ]
+    return [once(transfers) for transfers in (*upwards, *downwards)]
+
+
+def _turned(ranks: Sequence[int], trees: int, distance: int) -> list[ScheduledTransfer]:
+    """What a node's ranks send at this distance, in all trees: tree i has its root at place i."""
+    number = len(ranks)
+    sent = list[ScheduledTransfer]()
+    for place, rank in enumerate(ranks):
+        blocks = tuple(
+            tree for tree in range(trees) if (place - tree) % number % (2 * distance) == distance
+        )
+        if blocks:
+            sent.append(
+                ScheduledTransfer(rank, ranks[(place - distance) % number], blocks, adds=True)
+            )
+    return sent
+
+
+# The parent of every rank or agent in a tree; the root has none, and is none of the keys.
+Tree: TypeAlias = Mapping[int, int]
+# By half and rank: which of the pairs of rounds of a period the link to its parent has.
+Turns: TypeAlias = Mapping[tuple[int, int], int]
+
+
+def double_binary_tree(ranks: int, segments: int, nodes: ByNode | None = None) -> Schedule:
+    """Two binary trees, half the bytes each, cut in `segments`; any number of ranks."""
+    if segments < 1:
+        raise ValueError(f"each half needs at least one segment, not {segments}")
+    if nodes is None:
+        trees = _trees(ranks)
+        hops = _hops(trees, _colours(trees), period=4)
+    else:
+        hops = _hops(*_double_by_node(ranks, nodes), period=8)
+    stages = tuple(_in_turns(hops, segments, 4 if nodes is None else 8))
+    return Schedule(
+        "an all-reduce",
+        ranks,
+        2 * segments,
+        stages,
+        side_by_side=nodes is not None,
+        agents=1 if nodes is None else 2,
+    )
+
+
+def _in_turns(hops: Iterable["_Hop"], segments: int, period: int) -> Iterator[Stage]:
+    """Round by round; those of one period after the other share what they can."""
+    in_turn = sorted(hops, key=lambda hop: hop.first)
+    rounds = 1 + in_turn[-1].first + period * (segments - 1) if in_turn else 0
+    by_phase = [[hop for hop in in_turn if hop.first % period == phase] for phase in range(period)]
+    firsts = [[hop.first for hop in there] for there in by_phase]
+    patterns = [[hop.transfer(0, segments, rounds) for hop in there] for there in by_phase]
+
+    @cache
+    def pattern(phase: int, begin: int, end: int) -> list[ScheduledTransfer]:
+        return patterns[phase][begin:end]
+
+    def step(index: int) -> Stage:
+        phase = index % period
+        begin, end = (
+            bisect_right(firsts[phase], one) for one in (index - period * segments, index)
+        )
+
+        def transfers(_: int) -> list[ScheduledTransfer]:
+            return [
+                hop.transfer((index - hop.first) // period, segments, rounds)
+                for hop in by_phase[phase][begin:end]
+            ]
+
+        return Stage(1, transfers, pattern(phase, begin, end))
+
+    return map(step, range(rounds))
+
+
+class _Hop(NamedTuple):
+    """A link of a tree in one direction: each segment passes it a period after the one before.
+
+    `first` and `needed`: the rounds in which the first segment passes it, and in which the source
+    gets the last thing that it needs for that (-1: nothing).
+    """
+
+    half: int
+    source: int
+    target: int
+    up: bool
+    first: int
+    needed: int
+
+    def transfer(self, segment: int, segments: int, rounds: int) -> ScheduledTransfer:
+        block = self.half * segments + segment
+        slack = rounds if self.needed < 0 else self.first - 1 - self.needed
+        return ScheduledTransfer(self.source, self.target, range(block, block + 1), self.up, slack)
+
+
+def _hops(trees: Sequence[Tree], turns: Turns, period: int) -> Iterator[_Hop]:
+    """Up and down both trees."""
+    for half, parents in enumerate(trees):
+        children: dict[int, list[int]] = {}
+        for rank, parent in parents.items():
+            children.setdefault(parent, []).append(rank)
+        downwards = list(set(parents.values()) - parents.keys())  # parents before their children
+        for rank in downwards:
+            downwards += children.get(rank, [])
+        gathered = dict.fromkeys(downwards, -1)  # the round after which it has all from below
+        for rank in reversed(downwards[1:]):
+            parent = parents[rank]
+            first = _next(gathered[rank], 2 * turns[half, rank], period)
+            yield _Hop(half, rank, parent, True, first, gathered[rank])
+            gathered[parent] = max(gathered[parent], first)
+        done = {rank: gathered[rank] for rank in downwards[:1]}
+        for rank in downwards[1:]:
+            parent = parents[rank]
+            done[rank] = _next(done[parent], 2 * turns[half, rank] + 1, period)
+            yield _Hop(half, parent, rank, False, done[rank], done[parent])
+
+
+def _double_by_node(ranks: int, nodes: ByNode) -> tuple[list[Tree], Turns]:
+    """Both trees of the agents of ranks: a chain inside each node, below its first for between.
+
+    The chain has the first two turns of a period, as the trees of nodes do, of others' agents; what
+    is handed over has the last two.
+    """
+    firsts = [ranks + chain[0] for chain in nodes.ranks]
+    of_nodes = _trees(len(firsts))
+    colours = _colours(of_nodes)
+    turns = {(half, firsts[node]): colour for (half, node), colour in colours.items()}
+    trees = list[Tree]()
+    for half, parents in enumerate(of_nodes):
+        tree = {firsts[node]: firsts[parent] for node, parent in parents.items()}
+        for first, chain in zip(firsts, nodes.ranks, strict=True):
+            tree |= dict(zip(chain, (first, *chain), strict=False))
+            turns |= {(half, rank): half for rank in chain} | {(half, chain[0]): 2 + half}
+        trees.append(tree)
+    return trees, turns
+
+
+def _trees(ranks: int) -> list[Tree]:
+    """See `double_tree`."""
+    return [
+        {rank: parent for rank, parent in enumerate(parents) if parent is not None}
+        for parents in double_tree(ranks)
+    ]
+
+
+def double_tree(ranks: int) -> tuple[list[int | None], list[int | None]]:
+    """The parent of every rank in the first and in the second tree; None for the root."""
+    first = [_parent(rank, ranks) for rank in range(ranks)]
+    if ranks % 2:
+        moved = [first[rank - 1] for rank in range(ranks)]
+        return first, [None if parent is None else (parent + 1) % ranks for parent in moved]
+    turned = reversed(first)
+    return first, [None if parent is None else ranks - 1 - parent for parent in turned]
+
+
+def _parent(rank: int, ranks: int) -> int | None:
+    """Ranks in order, from 1: leaves are odd, those above them divisible by 2, 4, 8, ..."""
+    if rank == 0:
+        return None
+    bit = rank & -rank
+    parent = rank ^ bit | bit << 1
+    return parent if parent < ranks else rank ^ bit
+
+
+def _colours(trees: Sequence[Tree]) -> dict[tuple[int, int], int]:
+    """A colour, 0 or 1, of the link to its parent, for each half and rank.
+
+    A rank has at most two links to children and two to parents. Going from a link to the other one
+    of the same parent, then to the other one of the same child, and so on, the colours alternate.
+    """
+    below: dict[int, list[tuple[int, int]]] = {}
+    for half, parents in enumerate(trees):
+        for rank, parent in parents.items():
+            below.setdefault(parent, []).append((half, rank))
+    colours: dict[tuple[int, int], int] = {}
+
+    def other_below(link: tuple[int, int]) -> tuple[int, int] | None:
+        parent = trees[link[0]][link[1]]
+        return next((one for one in below[parent] if one != link), None)
+
+    def other_above(link: tuple[int, int]) -> tuple[int, int] | None:
+        half, rank = link
+        return (1 - half, rank) if rank in trees[1 - half] else None
+
+    for start in (link for links in below.values() for link in links):
+        for ways in ((other_below, other_above), (other_above, other_below)):
+            link, colour, turn = start, colours.get(start, 0), 0
+            while True:
+                colours[link] = colour
+                following = ways[turn](link)
+                if following is None or following in colours:
+                    break
+                link, colour, turn = following, 1 - colour, 1 - turn
+    return colours
+
+
+def _next(needed: int, phase: int, period: int) -> int:
+    """A round of this phase for what was needed in that round; -1: for what is there."""
+    earliest = needed + 1 + period if needed >= 0 else 0
+    return earliest + (phase - earliest) % period

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim.cluster.collectives import algorithms, trees
+from varsim.cluster.collectives import algorithms
 from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.cluster.network.topology import ByNode, Topology
 from varsim.core.refusal import Refusal, no_effect, refused
@@ -17,8 +17,8 @@ ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
     "ring": algorithms.ring_all_reduce,
     "recursive_doubling": algorithms.recursive_doubling,
     "halving_doubling": algorithms.halving_doubling,
-    "binomial_tree": trees.binomial_tree,
-    "double_binary_tree": trees.double_binary_tree,
+    "binomial_tree": algorithms.binomial_tree,
+    "double_binary_tree": algorithms.double_binary_tree,
     "hierarchical": algorithms.hierarchical_all_reduce,
 }
 # And others' functions, of the ranks and of the bytes of a vector.

@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from varsim.cluster.fast import ENGINE, Gate, Reading, Rules
+from varsim.cluster.fast.arrays import foretold
 from varsim.cluster.fast.compiled import is_made
-from varsim.cluster.fast.reductions import foretold
 from varsim.cluster.fast.start import Start
 from varsim.cluster.workers.allreduce import Reducing
 

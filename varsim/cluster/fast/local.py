@@ -12,9 +12,8 @@ import numpy as np
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.fast import Reading
-from varsim.cluster.fast.arrays import TOGETHER, Record
+from varsim.cluster.fast.arrays import TOGETHER, Record, carried, idle_network, of_copies
 from varsim.cluster.fast.draws import Workers
-from varsim.cluster.fast.reductions import carried, idle_network, of_copies
 from varsim.cluster.fast.start import Look, NotCoveredError, Start
 from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.record.trace import LinkRow, Phase, Trace
