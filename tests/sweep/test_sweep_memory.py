@@ -18,7 +18,7 @@ def test_a_sweep_marks_what_does_not_fit(tmp_path: Path) -> None:
     # 1 MB of the model, and 1 or 2 of gradients; in four parts a quarter of that.
     assert fits == (True, False, True, True, True, False, True, True)
     note = noted(table)["memory-rows"]
-    assert note.values == {"who": ("sync PS with backup workers",), "count": 2, "of": 8}
+    assert note.values == {"who": ("sync PS + backup",), "count": 2, "of": 8}
     best = told(table).table
     (servers,) = (one for one in best.columns if one.key == "parameter_servers")
     assert "1" not in servers.cells, "what does not fit is nobody's best point"

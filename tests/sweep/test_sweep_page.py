@@ -141,7 +141,7 @@ class TestTold:
         assert found.rows == ("1, 2", "2, 3"), "the strategies have values of their own"
         speeds = [one for one in found.columns if one.key.startswith("examples_per_s ")]
         assert [one.head for one in speeds] == [
-            *("all-reduce", "sync PS with backup workers", "sync PS"),
+            *("all-reduce", "sync PS + backup", "sync PS"),
         ]
         marks = [getattr(cell, "verdict", "") for cell in speeds[1].cells]
         assert marks == ["", "best"]
@@ -196,7 +196,7 @@ class TestTold:
     def test_of_two_axes_the_best_point_of_each_then_the_map(self, tmp_path: Path) -> None:
         table = carried_out(sweep(), tmp_path)
         found = told(table)
-        assert found.table.rows == ("all-reduce", "sync PS with backup workers")
+        assert found.table.rows == ("all-reduce", "sync PS + backup")
         assert found.table.best == 1
         first, every = found.details
         assert found.always == 1

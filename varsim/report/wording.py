@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ from varsim.report.told import Cell, Note, Number, Shares, Value
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import AnyScenario, Scenario
 from varsim.strategies.backup_workers import BackupWorkers
+from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.study.verdict import CLOSE, UNTOLD, K, Ranking
 
 if TYPE_CHECKING:
@@ -179,14 +181,19 @@ def most_time(shares: Mapping[str, float]) -> str:
 
 
 def names(scenario: AnyScenario) -> dict[str, str]:
-    """What people call each strategy, by label: its own name, or the field's: `async PS`."""
+    """What people call each strategy, by label: its own name, or the field's: `async PS`.
+
+    Two of one name are told apart by their labels.
+    """
     found = {}
     for one in scenario.strategies:
         found[one.label] = one.title
-        if isinstance(scenario, Scenario) and one.name is None and isinstance(one, BackupWorkers):
+        if one.name is None and isinstance(one, BackupWorkers | SyncReplicas):
             spare = scenario.cluster_of(one).workers - one.replicas_to_aggregate
-            found[one.label] = f"sync PS, {spare} backup{'s' * (spare != 1)}"
-    return found
+            if spare > 0 or isinstance(one, BackupWorkers):
+                found[one.label] = f"sync PS + {spare} backup{'s' * (spare != 1)}"
+    twice = [name for name, many in Counter(found.values()).items() if many > 1]
+    return {one: f"{name} ({one})" if name in twice else name for one, name in found.items()}
 
 
 def too_large(scenario: Scenario, label: str) -> str:

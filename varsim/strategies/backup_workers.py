@@ -94,7 +94,7 @@ class BackupWorkers(Strategy):
                 "a step would never end",
             )
 
-    called: ClassVar[str] = "sync PS with backup workers"
+    called: ClassVar[str] = "sync PS + backup"
     about: ClassVar[str] = (
         "textbook (K-sync): the first N gradients end the step, others are abandoned"
     )

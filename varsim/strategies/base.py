@@ -80,7 +80,12 @@ class Strategy(Grown, ABC):
     @property
     def title(self) -> str:
         """What people see in tables, plots and pages: its name, or the field's name for it."""
-        return self.label if self.name is not None else self.called or self.kind
+        return self.label if self.name is not None else self.known_name
+
+    @property
+    def known_name(self) -> str:
+        """The field's name for it, with its settings: `all-reduce (DDP)` where that overlaps."""
+        return self.called or self.kind
 
     @property
     def mention(self) -> str:

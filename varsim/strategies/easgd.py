@@ -74,7 +74,7 @@ class ElasticAveraging(Strategy):
         """And the centre that is fetched, which the elastic difference takes the place of."""
         return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
 
-    called: ClassVar[str] = "elastic averaging"
+    called: ClassVar[str] = "elastic averaging (EASGD)"
     about: ClassVar[str] = (
         "workers' own copies and a centre on the servers, drawn towards each other"
     )

@@ -188,6 +188,12 @@ class Gossip(Strategy):
             return [undirected_ring(workers)]
         return one_peer(self._graph, workers)
 
+    @property
+    def known_name(self) -> str:
+        return {"synchronous": "gossip (D-PSGD)", "asynchronous": "gossip (AD-PSGD)"}.get(
+            self.mode, "gossip (SGP)"
+        )
+
     called: ClassVar[str] = "gossip averaging"
     about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
     also_known_as: ClassVar[tuple[str, ...]] = (

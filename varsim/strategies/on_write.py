@@ -224,6 +224,15 @@ class OnWrite(Strategy):
             return None
         return Reducing(self._choice, self._bucketing, self._micro_batches, self.traits.overlaps)
 
+    @property
+    def known_name(self) -> str:
+        if self.sharding is not None:
+            hybrid = self.sharding == "parameters" and self.shard_group is not None
+            return "HSDP" if hybrid else _SHARDED[self.sharding]
+        if self.collective == "push_pull":
+            return "push-pull (BytePS)"
+        return "all-reduce (DDP)" if self.overlap is True else super().known_name
+
     called: ClassVar[str] = "all-reduce"
     made_of: ClassVar[Sequence[type]] = (Accumulation, Choice, Bucketing, PushPull, Sharded)
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
@@ -284,6 +293,8 @@ class OnWrite(Strategy):
     }
 
 
+# What is sharded, and whose that is.
+_SHARDED: Final = {"optimizer": "ZeRO-1", "gradients": "ZeRO-2", "parameters": "FSDP"}
 # Settings that the engine for times alone knows.
 _COVERED: Final = {
     *("kind", "name", "on", "optimizer", "collective", "ranks_per_group", "segment_size"),

@@ -122,7 +122,7 @@ class StaleSynchronous(AsynchronousStrategy):
                 "what the servers' optimizer remembers (refresh: always goes with all)",
             )
 
-    called: ClassVar[str] = "bounded staleness"
+    called: ClassVar[str] = "bounded staleness (SSP)"
     about: ClassVar[str] = (
         "asynchronous, but no worker is ahead of the slowest by more than a bound"
     )

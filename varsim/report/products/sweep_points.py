@@ -124,10 +124,12 @@ def unit_of(metric: str) -> str:
 
 
 def name_of(table: SweepTable, label: str) -> str:
-    """A strategy as people call it, without the number of backups, which may be swept."""
-    scenario = next(row.scenario for row in table.rows if row.strategy == label)
-    swept = any(one.place[0] == "strategies" for one in table.sweep.quantities)
-    return table.strategy(label).title if swept else names(scenario)[label]
+    """A strategy as people call it: of its settings, those that are swept are not told."""
+    every = {names(row.scenario)[label] for row in table.rows if row.strategy == label}
+    if len(every) == 1:
+        return every.pop()
+    one = table.strategy(label)
+    return one.title if one.name is not None else one.called or one.kind
 
 
 def spans(table: SweepTable, rows: Sequence[GridRow], best: GridRow, metric: str) -> dict[int, str]:
