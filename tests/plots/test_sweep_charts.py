@@ -108,7 +108,7 @@ def test_a_panel_for_each_value_of_what_else_is_swept(tmp_path: Path) -> None:
 def test_a_map_of_two_quantities(tmp_path: Path) -> None:
     found = table(tmp_path, "cluster.workers=1,2,3", "cluster.network.latency=0 s,1 ms")
     chart = the(found, "heat")
-    assert set(chart.data["who"]) == {"async PS", "sync PS + 0 backups"}
+    assert set(chart.data["who"]) == {"async PS", "sync PS + backup"}
     at = {(row["x"], row["row"]): row["mean"] for row in chart.rows() if row["who"] == "async PS"}
     assert len(at) == 6
     assert at["1", "0 s"] == pytest.approx(1 / 0.3)
@@ -195,7 +195,7 @@ def test_all_that_is_swept_is_on_the_axis(tmp_path: Path) -> None:
 def test_the_best_of_each_strategy_has_a_ring_where_it_matters(tmp_path: Path) -> None:
     chart = the(table(tmp_path / "a", "cluster.workers=1,2"), "throughput")
     assert {row["who"] for row in chart.rows() if row["ring"]} == {
-        *("async PS", "sync PS + 0 backups")
+        *("async PS", "sync PS + backup")
     }
     alone = table(tmp_path / "b", "cluster.workers={from: 2, to: 2, step: 1}")
     assert not any(the(alone, "throughput").data["ring"])

@@ -352,7 +352,7 @@ NOTES: Final[dict[str, Line]] = {
     "not-settled": "{who}: still speeding up ({times} times in the second half); run longer.",
     "drops-at-first": "{who} drops {count} gradients after its first update: {why}.",
     "no-price": "No price is given for {what}, counted as free: set prices.{key}.",
-    "overlap": "With overlap: true, as in DDP, {who} is {times} times as fast.",
+    "overlap": "With overlap: true, as in PyTorch, {who} is {times} times as fast.",
     "stopped": "Runs ended for different reasons: {reasons}.",
     "events": "Events: {events}.",
     "by-luck": "{who}: met the targets at first, but not with fresh seeds.",
