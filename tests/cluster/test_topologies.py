@@ -66,6 +66,13 @@ class TestMessages:
         assert done == ([1.0, 2.0] if sharing == "first_come" else [2.0, 2.0])
 
     @both
+    def test_an_uplink_that_no_message_fills_alone(self, sharing: str) -> None:
+        # 1.5 kB/s: it limits the first message only from when the second one is sent.
+        racks = {**RACKS, "uplink_bandwidth": 1.5e3, "sharing": sharing}
+        done = seconds(racks, 4, [Message(0, 2, 1e3), Message(1, 3, 1e3)])
+        assert done == pytest.approx([1.0, 5 / 3] if sharing == "first_come" else [4 / 3, 4 / 3])
+
+    @both
     def test_max_min_over_whole_routes(self, sharing: str) -> None:
         # 0 -> 2 and 1 -> 3 share an uplink of 1 kB/s, 0 -> 1 has the rest of the link of 0.
         # Fair: all have 0.5 kB/s until 2 s. First come: 0 -> 1 stands behind 0 -> 2 on the link

@@ -62,6 +62,8 @@ def take_off(r: FastRun, place: int) -> None:
 def send(r: FastRun, w: int, way: int) -> int:
     """A worker reads or pushes; when that will be there on first-come links (ns), or NEVER."""
     s, worker = r.state[0], r.workers[w]
+    if s.fair and s.stopped_by:
+        return NEVER
     worker.pulls += way == READ
     worker.pushes += way == WRITE
     batch = r.batches[worker.pull if way == READ else worker.push]
@@ -121,7 +123,7 @@ def start(r: FastRun, who: int, way: int, c: int) -> None:
     flow = r.flows[f]
     flow.number, flow.who, flow.connection = s.started, who, c
     flow.target, flow.passed, flow.rate, flow.due = connection.load, 0.0, 0.0, inf
-    flow.first, flow.hops = connection.links, connection.hops
+    flow.first, flow.hops = connection.links, connection.binding
     flow.own = 2 * (who & at.MOST_WORKERS - 1) - 1
     if s.flows == 0:
         r.hubs[at.MESH].epoch, r.hubs[at.MESH].time = s.now, 0.0

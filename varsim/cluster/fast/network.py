@@ -32,6 +32,13 @@ class _Left(NamedTuple):
     held: float
 
 
+class _Hub(NamedTuple):
+    """A link in which flows meet, and the most (bytes/s) that their other links let each have."""
+
+    link: Link
+    ceiling: float
+
+
 class FastNetwork:
     """Links and batches of a run, laid out in tables; what they have carried when it is over.
 
@@ -81,9 +88,29 @@ class FastNetwork:
                 if link not in self._numbers:
                     self._numbers[link] = len(self._links) + len(self._uncounted)
                     self._uncounted.append(link)
+        for link in routing.links[own:] if alike and workers > 1 else ():
+            link.binds = True  # others cross it, too, over links of their own
         self.width = _FIELDS + max(len(batch.links) for batch in every)
         self.flows = max(len(batch.marks) for batch in every)  # of a batch
-        self.meets = bool(alike) and len(self._batches) == 1 and self.flows == 1
+        self._hubs = [hub for way in (at.READ, at.WRITE) if (hub := self._hub(way))]
+        self.meets = len(self._hubs) == len({hub.link for hub in self._hubs}) == len(_WAYS)
+
+    def _hub(self, way: int) -> "_Hub | None":
+        """The link in which all flows of a way meet, if they share no other and are equal."""
+        routes = [
+            [link for link in route if link.binds]
+            for both in self._batches
+            for route, _, _ in both[way].marks
+        ]
+        if self.flows > 1 or not all(routes):
+            return None
+        hub = routes[0][0 if way == at.READ else -1]
+        others = [[link for link in route if link is not hub] for route in routes]
+        own = [link for each in others for link in each]
+        ceilings = {min([link.bandwidth for link in each], default=math.inf) for each in others}
+        if len(set(own)) < len(own) or len(ceilings) > 1 or any(hub not in one for one in routes):
+            return None
+        return _Hub(hub, ceilings.pop())
 
     def lay_out(self, made: dict[str, Any]) -> None:
         """Lay out links and batches, and say which are whose."""
@@ -97,10 +124,8 @@ class FastNetwork:
         made["links"]["bandwidth"] = [link.bandwidth for link in links]
         made["hubs"] = table("hubs", 3)
         made["hubs"]["due"] = at.NEVER
-        for way, batch in enumerate(self._batches[0] if self.meets else ()):
-            ((route, _, _),) = batch.marks
-            own, server = (route[1], route[0]) if way == at.READ else route
-            made["hubs"][way].bandwidth, made["hubs"][way].ceiling = server.bandwidth, own.bandwidth
+        for way, (link, ceiling) in enumerate(self._hubs if self.meets else ()):
+            made["hubs"][way].bandwidth, made["hubs"][way].ceiling = link.bandwidth, ceiling
         for name, rows in laid.rows.items():
             made[name] = table(name, len(rows))
             made[name][: len(rows)] = np.array([tuple(row) for row in rows], at.RECORDS[name])
@@ -158,7 +183,6 @@ def under_way(run: FastRun, now: int) -> Ints:
 def _left_of_flows(run: FastRun, end: int) -> Iterator[_Left]:
     """What is on fair links at the end."""
     state = run.state[0]
-    state.now = end - 1  # what ends now is not told any more
     pass_due(run)
     flows = [(run.hubs[at.MESH], run.flows[f]) for f in range(state.flows)]
     for way in (at.READ, at.WRITE):
@@ -206,10 +230,12 @@ class _Lists:
             passes = self._number([one for link, time in passed for one in (place[link], time)])
             messages.append([latency if passed else 0, passes, len(passed)])
         for route, _, marks in batch.marks:
-            relays = sum(link.begins << hop for hop, link in enumerate(route) if hop)
-            links = self._number([self._of[link] for link in route])
+            ordered, later = sorted(route, key=lambda link: not link.binds), route[1:]
+            binding = sum(link.binds for link in route)
+            relays = sum((one.begins and one in later) << hop for hop, one in enumerate(ordered))
+            links = self._number([self._of[link] for link in ordered])
             lag = sum(link.latency for link in route)
-            connections.append([len(route), links, lag, relays, marks[-1]])
+            connections.append([len(route), binding, links, lag, relays, marks[-1]])
         return len(batches) - 1
 
     def _number(self, numbers: Sequence[int]) -> int:

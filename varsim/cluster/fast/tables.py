@@ -67,7 +67,7 @@ SPAN: Final = _record("worker phase start end iteration")  # the fields of Span
 BATCH: Final = _record("hop hops message messages connection connections")
 HOP: Final = _record("link hold begins after afters")  # -1 - n: the n-th of a worker's own links
 MESSAGE: Final = _record("delay passes passed")
-CONNECTION: Final = _record("hops links lag relays", "load")
+CONNECTION: Final = _record("hops binding links lag relays", "load")  # links that bind come first
 LINK: Final = _record("free_at users discontent", "bandwidth left promise taken")
 FLOW: Final = _record("number who connection first hops own settled", "target passed rate due")
 # Flows that meet in one link, or all others: the mesh.

@@ -76,6 +76,8 @@ class FairShare:
         at its beginning, only keeps the links busy.
         """
         now = self._clock.time
+        if self._clock.stopped:
+            return
         self._started += 1
         flow = Flow(route, marks, reached, self._started, later, empty)
         if marks[-1] <= 0:
@@ -88,7 +90,7 @@ class FairShare:
         if later < self._later:
             self._tell_sooner(later)
         holder = self._holder
-        used = [link for link in route if link in holder]
+        used = [link for link in flow.route if link in holder]
         found = holder[used[0]] if len(used) == 1 else None
         if not used and self._hubs:
             hub = Hub(flow.route[0], now)
@@ -100,13 +102,29 @@ class FairShare:
         else:
             self._move_to_mesh(flow, used, now)
 
+    def reroute(self) -> None:
+        """More links bind from now on: all flows are the mesh's, with these."""
+        now = self._clock.time
+        self._pass_marks(now)
+        flows = self._dissolved(now)
+        self._mesh, self._holder = Mesh(), {}
+        for flow, passed in flows:
+            self._mesh.add(flow.rerouted(), passed, now, self._holder)
+        if flows:
+            self._tell_sooner(0)
+            self._wake(now)
+
+    def _dissolved(self, now: int) -> list[tuple[Flow, float]]:
+        """All flows, with the bytes that have passed (now, ns); they share nothing any more."""
+        sharings = {id(one): one for one in self._holder.values()}.values()
+        return [flow for sharing in sharings for flow in sharing.dissolve(now)]
+
     def count(self, end: int) -> None:
         """Count what has passed of the flows that are there at the end of the run (ns)."""
         self._wake_at = 0  # nobody is called any more
-        self._pass_marks(end - 1)  # what ends now is not told any more
-        for sharing in {id(one): one for one in self._holder.values()}.values():
-            for flow, passed in sharing.dissolve(end):
-                flow.count(passed)
+        self._pass_marks(end)
+        for flow, passed in self._dissolved(end):
+            flow.count(passed)
 
     def _move_to_mesh(self, flow: Flow, used: list[Link], now: int) -> None:
         """Give the mesh a flow, and all flows of the hubs that it touches."""

@@ -11,15 +11,18 @@ class Link:
     every tensor is cut evenly) are one Link with their common bandwidth: the same times in fewer
     steps. `latency` (ns) is that of this link alone. A message that sets off here holds it
     `overhead` (ns) longer. `into`, `out_of`: the switch at its end, or at its beginning. `begins`:
-    messages that leave their machine set off on it.
+    messages that leave their machine set off on it. `binds`: whether flows that share it fairly may
+    be held up by it: never where all routes over it cross a narrower link, too.
 
     At the end of a run, `moved` is what has passed it, `left` what was handed to it and has not;
     `relayed` bytes of what it moved did not set off on it, but on another link that `begins`.
     """
 
     __slots__ = (
+        "_narrower",
         "bandwidth",
         "begins",
+        "binds",
         "free_at",
         "into",
         "latency",
@@ -50,6 +53,8 @@ class Link:
         self.begins = begins
         self.into, self.out_of = into, out_of
         self.free_at = 0  # ns; for first-come service
+        self.binds = True
+        self._narrower: set[Link] | None = None  # than this one, on all routes over it
         self.moved = self.left = self.relayed = 0.0  # bytes
         self.messages = 0  # how often something was handed to it
 
@@ -65,6 +70,13 @@ class Link:
         if time >= self.hold(size):
             return size
         return min(size, max(0, time) * self.bandwidth / 1e9)
+
+    def is_on(self, route: "Route") -> bool:
+        """A route crosses it; whether it binds only from now on."""
+        narrower = {link for link in route if link.bandwidth < self.bandwidth}
+        self._narrower = narrower if self._narrower is None else self._narrower & narrower
+        before, self.binds = self.binds, not self._narrower
+        return self.binds > before
 
     def add(self, size: float, passed: float, *, relayed: bool) -> None:
         """Of `size` bytes that were handed to it so many have passed when the run ends."""

@@ -59,9 +59,22 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 
 
 class Flow:
-    """Flow of bytes over a route, and whom to tell (`later` ns) after its marks have passed."""
+    """Flow of bytes over a route, and whom to tell (`later` ns) after its marks have passed.
 
-    __slots__ = ("_empty", "_later", "entered", "marks", "number", "reached", "route", "step")
+    `route`: its links that bind.
+    """
+
+    __slots__ = (
+        "_empty",
+        "_later",
+        "_whole",
+        "entered",
+        "marks",
+        "number",
+        "reached",
+        "route",
+        "step",
+    )
 
     def __init__(
         self,
@@ -72,7 +85,8 @@ class Flow:
         later: int,
         empty: float,
     ) -> None:
-        self.route = route
+        self._whole = route
+        self.route = tuple([link for link in route if link.binds])
         self.marks = marks
         self.reached = reached
         self.number = number  # flows are numbered in the order in which they were started
@@ -84,15 +98,20 @@ class Flow:
         """A mark has passed now (ns): put it on the heap of those that are to be told."""
         heappush(passed, (now + self._later, self.number, mark, self))
 
+    def rerouted(self) -> "Flow":
+        """It has another route now that more of its links bind."""
+        self.route = tuple([link for link in self._whole if link.binds])
+        return self
+
     def ends(self) -> None:
         """All of it has passed its links."""
-        note_passed(self.route, self.marks[-1] - self._empty)
+        note_passed(self._whole, self.marks[-1] - self._empty)
 
     def count(self, passed: float) -> None:
         """Of its bytes so many have passed its links when the run ends."""
         size = self.marks[-1] - self._empty
         passed = min(size, max(0.0, passed - self._empty))
-        for hop, link in enumerate(self.route):
+        for hop, link in enumerate(self._whole):
             link.add(size, passed, relayed=link.begins and hop > 0)
 
 
@@ -180,6 +199,7 @@ class Mesh(Sharing):
 
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
         self._advance((now - self._epoch) / 1e9)
+        self.expected = NEVER
         return [*zip(self._flows, self._rows[0].tolist(), strict=False), *self._coming]
 
     def share(self, now: int) -> int:

@@ -277,6 +277,7 @@ class FairNetwork(Network):
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
         self._share = FairShare(clock)
+        self.routing.on_binding.append(self._share.reroute)
         self.also_count(self._share.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:

@@ -274,6 +274,8 @@ class Routing(ABC):
         self._named: dict[str, Place] = {}
         self._routes: dict[tuple[Place, Place], Route] = {}
         self._overhead = round(topology.message_overhead * 1e9)
+        self._fair = topology.sharing == "fair"
+        self.on_binding: list[Callable[[], None]] = []  # called when links bind that did not
 
     @property
     def links(self) -> list[Link]:
@@ -308,7 +310,17 @@ class Routing(ABC):
             if limit is not None and route and self._limited(route):
                 route = (*route, Link(f"flows {source.name} to {target.name}", limit))
             self._routes[key] = route
+            if self._fair:
+                self._note(route)
         return self._routes[key]
+
+    def _note(self, route: Route) -> None:
+        """Say which links may hold up flows, now that there is such a route."""
+        binding = [link.is_on(route) for link in route]
+        if self._overhead and route:  # which is a flow over the first link alone
+            binding.append(route[0].is_on(route[:1]))
+        for function in self.on_binding if any(binding) else ():
+            function()
 
     def side_by_side(self, places: Sequence[Place]) -> Callable[[Place, Place], Route]:
         """The links from one to another of these places in rings, or trees, side by side."""
