@@ -12,7 +12,7 @@ from varsim.cluster.collectives.plan import CollectivePlan, Lane, Send
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.workers.worker import Slowed
 
-_AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
+_AT_ONCE: Final = 2**20  # messages that are counted at once; more take too much memory
 
 
 class Entered(NamedTuple):
@@ -161,21 +161,17 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
         if not left:
             lane = next(lanes)
             left = lane.rounds
-        if lane.rounds == 1:
-            left = 0
-            counted.add_round(lane, begun)
-        else:
-            begins.append(begun)
-        if begins and len(begins) == min(left, most):
+        begins.append(begun)
+        if len(begins) == min(left, most):
             left -= len(begins)
-            counted.add_rounds(lane, begins)
+            counted.add(lane, begins)
             begins.clear()
         # Where every rank sends in a round, it sends in the next ones no sooner.
         return len(begun) < plan.schedule.everybody or int(begun.min()) <= end
 
     rounds_ends(plan.lanes, entries, entered.received, begin)
     if begins:
-        counted.add_rounds(lane, begins)
+        counted.add(lane, begins)
     counted.note()
 
 
@@ -190,30 +186,22 @@ class _Counted:
         self._left = np.array([*(link.left for link in links), 0.0])
         self._messages = np.array([*(link.messages for link in links), 0])
 
-    def add_round(self, lane: Lane, begun: Times) -> None:
-        """One round, in which messages set off at these moments."""
+    def add(self, lane: Lane, begins: Sequence[Times]) -> None:
+        """Rounds, in each of which the same messages set off at these moments."""
         _, routes, later, holds, sizes = self._plan.crossings
-        kinds, begun = lane.kinds[begun < self._before], begun[begun < self._before, None]
-        at, later, holds, size = routes[kinds], later[kinds], holds[kinds], sizes[kinds, None]
-        elapsed = np.clip(self._end - begun - later, 0, holds)
-        shares = np.where(holds > 0, elapsed / np.maximum(holds, 1), begun + later <= self._end)
-        np.add.at(self._moved, at, size * shares)
-        np.add.at(self._left, at, size - size * shares)
-        np.add.at(self._messages, at, 1)
-
-    def add_rounds(self, lane: Lane, begins: Sequence[Times]) -> None:
-        """Rounds, in each of which the same messages set off, some of them before the end."""
-        _, routes, later, holds, sizes = self._plan.crossings
-        begun = np.stack(begins, axis=1)
+        begun = np.stack(begins, axis=1)  # (messages, rounds)
         some = begun[:, 0] <= self._end
-        for kind, moments in zip(lane.kinds[some].tolist(), begun[some], strict=True):
-            sent, size = moments[moments < self._before], float(sizes[kind])
-            for at, after, hold in zip(routes[kind], later[kind], holds[kind], strict=True):
-                elapsed = np.clip(self._end - sent - after, 0, hold)
-                shares = elapsed / hold if hold else (sent + after <= self._end)
-                self._moved[at] += (passed := float(np.sum(size * shares)))
-                self._left[at] += len(sent) * size - passed
-                self._messages[at] += len(sent)
+        begun, kinds = begun[some], lane.kinds[some]
+        sent = begun < self._before
+        for hop in range(routes.shape[1]):
+            at, hold = routes[kinds, hop], holds[kinds, hop, None]
+            elapsed = self._end - begun - later[kinds, hop, None]
+            shares = np.clip(elapsed, 0, hold) / np.maximum(hold, 1)
+            shares[(elapsed >= 0) & (hold == 0)] = 1.0
+            passed = sizes[kinds] * np.sum(shares * sent, axis=1)
+            np.add.at(self._moved, at, passed)
+            np.add.at(self._left, at, sizes[kinds] * np.sum(sent, axis=1) - passed)
+            np.add.at(self._messages, at, np.sum(sent, axis=1))
 
     def note(self) -> None:
         """Note it all at the links."""

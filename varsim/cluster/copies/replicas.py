@@ -176,7 +176,7 @@ class LocalReplicas:
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
-        there = self._there
+        there = self._there if self._job.task.has_values else ()
         return divergence([self.copy(rank) for rank in there]) if there else 0.0
 
     def end_read(self, worker: Worker) -> None:
