@@ -14,7 +14,8 @@ from varsim.study.simulation import Run, run_one
 
 STEPS = 25  # of each worker
 KINDS = ("none", "sync_replicas")
-GOALS = {4_096: 1.6, 16_384: 2.0}
+OTHERS = ("on_write", "backup_workers", "k_batch_sync", "local_sgd")  # of 4,096 workers
+GOALS = {4_096: 1.5, 16_384: 2.0}
 
 
 def rows(long: bool) -> Iterator[Row]:
@@ -50,6 +51,13 @@ def rows(long: bool) -> Iterator[Row]:
             }
             turns = in_turn(tasks, often)
             yield Row(f"compiled, {name}", GOALS[workers], turns.ratio("large", "small", 1 / 4))
+    for kind in OTHERS:
+        tasks = {
+            "large": on_simpy(one(scenario(kind, 4_096, STEPS, "timing"))),
+            "small": _repeated(on_simpy(one(scenario(kind, 64, STEPS, "timing"))), 16),
+        }
+        ratio = in_turn(tasks, 2).ratio("large", "small", 1 / 4)
+        yield Row(f"per worker-step, {kind}, W = 4,096 / W = 64", GOALS[4_096], ratio)
     for kind in (*KINDS, "on_write"):
         yield Row(f"kept of a worker-step, {kind}, W = 64", 150, Spread.of([kept(kind)]), " B")
 

@@ -27,16 +27,18 @@ def rows(_: bool) -> Iterator[Row]:
             for name, network in (("racks", racks), ("star", {}))
         }
         ratio = in_turn(tasks, 3).ratio("racks", "star")
-        yield Row(f"fair, one server, racks / star, {kind}, W = 1,024", 3.0, ratio)
+        yield Row(f"fair, one server, racks / star, {kind}, W = 1,024", 1.5, ratio)
     for kind in ("sync_replicas", "none"):
         tasks = {str(servers): one(servers_of(kind, servers, FAIR)) for servers in (16, 4)}
         fast = find_spec("numba") is not None
         if fast:
             tasks |= {f"compiled {name}": flat(servers_of(kind, int(name), FAIR)) for name in tasks}
-        turns, name = in_turn(tasks, 2), f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64"
-        yield Row(name, 2.0, turns.ratio("16", "4"))
+        turns = in_turn(tasks, 2)
+        name = f"per message, fair, round_robin, P = 16 / P = 4, {kind}, W = 64"
+        yield Row(name, 1.3, turns.ratio("16", "4", 4 / 16))
         if fast:
-            yield Row(f"{name}, compiled", 2.0, turns.ratio("compiled 16", "compiled 4"))
+            ratio = turns.ratio("compiled 16", "compiled 4", 4 / 16)
+            yield Row(f"{name}, compiled", 1.3, ratio)
             beside = f"compiled / SimPy, fair, round_robin, P = 16, {kind}, W = 64"
             yield Row(beside, 0.05, turns.ratio("compiled 16", "16"))
     for kind in ("sync_replicas", "none"):
