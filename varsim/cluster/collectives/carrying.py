@@ -94,8 +94,7 @@ class Recurrence:
             count_passed(self._entering(plan, entries), before, end)
         for whole, times in self._sent.items():
             for link, size, messages in whole.loads:
-                link.moved += times * size
-                link.messages += times * messages
+                link.add(times * size, messages=times * messages)
         self._latest, self._sent = None, {}
 
     def _entering(self, plan: CollectivePlan, entries: Sequence[int | None]) -> Entered:
@@ -180,11 +179,9 @@ class _Counted:
 
     def __init__(self, plan: CollectivePlan, before: int, end: int) -> None:
         self._plan, self._before, self._end = plan, before, end
-        links = plan.crossings.links
         # The last one is where short routes are filled up.
-        self._moved = np.array([*(link.moved for link in links), 0.0])
-        self._left = np.array([*(link.left for link in links), 0.0])
-        self._messages = np.array([*(link.messages for link in links), 0])
+        self._moved, self._left = np.zeros((2, len(plan.crossings.links) + 1))
+        self._messages = np.zeros(len(self._moved), dtype=np.int64)
 
     def add(self, lane: Lane, begins: Sequence[Times]) -> None:
         """Rounds, in each of which the same messages set off at these moments."""
@@ -205,10 +202,9 @@ class _Counted:
 
     def note(self) -> None:
         """Note it all at the links."""
-        links = self._plan.crossings.links
         columns = (self._moved.tolist(), self._left.tolist(), self._messages.tolist())
-        for link, *row in zip(links, *columns, strict=False):
-            link.moved, link.left, link.messages = row
+        for link, moved, left, messages in zip(self._plan.crossings.links, *columns, strict=False):
+            link.add(moved, left, messages=messages)
 
 
 class Walk:

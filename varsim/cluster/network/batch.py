@@ -367,19 +367,15 @@ class MessageBatch:
         """Count the bytes that have passed each link when the run ends (ns); ends the books."""
         under_way = [*self.earlier, self.latest] if self.due > end else self.earlier
         whole = self.sent - len(under_way)
-        if whole:
-            for link, size in zip(self.links, self.schedule.loads, strict=True):
-                link.moved += whole * size
-                link.messages += whole
-            for number, size in self.schedule.relayed:
-                self.links[number].relayed += whole * size
+        for link, size in zip(self.links, self.schedule.loads, strict=True) if whole else ():
+            link.add(whole * size, messages=whole)
+        for number, size in self.schedule.relayed if whole else ():
+            self.links[number].add(0.0, messages=0, relayed=whole * size)
         for starts in under_way:
             by_link = self._by_link(starts)
             for number, link in enumerate(self.links):
                 sent, passed, relayed = self.passed_on(number, end - by_link[number])
-                link.add(sent, passed, relayed=False)
-                for size in relayed:
-                    link.relayed += size
+                link.add(passed, sent - passed, relayed=sum(relayed))
         self.sent = self.due = 0
         self.earlier = ()
 

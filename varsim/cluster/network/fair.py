@@ -287,7 +287,7 @@ class Hub(Sharing):
 
     def _leave(self, flow: Flow, holder: dict[Link, Sharing]) -> None:
         self._count -= 1
-        flow.ends()
+        flow.count(flow.marks[-1])
         for link in flow.route:
             if link is not self._link or not self._count:
                 del holder[link]

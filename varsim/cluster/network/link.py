@@ -1,6 +1,5 @@
 """Links, each one direction of a connection, and routes made of them."""
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 
@@ -78,13 +77,14 @@ class Link:
         before, self.binds = self.binds, not self._narrower
         return self.binds > before
 
-    def add(self, size: float, passed: float, *, relayed: bool) -> None:
-        """Of `size` bytes that were handed to it so many have passed when the run ends."""
-        self.moved += passed
-        self.left += size - passed
-        self.messages += 1
-        if relayed:
-            self.relayed += passed
+    def add(
+        self, moved: float, left: float = 0.0, *, messages: int = 1, relayed: float = 0.0
+    ) -> None:
+        """So many bytes have passed it, of which hosts on the way `relayed` some; see Link."""
+        self.moved += moved
+        self.left += left
+        self.messages += messages
+        self.relayed += relayed
 
     def most(self, end: int) -> float:
         """Bytes that it can have carried by `end` (ns).
@@ -104,16 +104,6 @@ def relays(route: Route) -> list[Link]:
     return [link for link in route[1:] if link.begins]
 
 
-def note_passed(route: Route, size: float) -> None:
-    """A message has passed all links of a route."""
-    for link in route:
-        link.moved += size
-        link.messages += 1
-    if len(route) > 1 and route[1].begins:
-        for link in relays(route):
-            link.relayed += size
-
-
 class Booking:
     """Booking of a message on first-come links: when its bytes begin to pass each (ns)."""
 
@@ -124,32 +114,9 @@ class Booking:
         self.size = size
         self.starts = starts
 
-    def count(self, end: int) -> None:
-        """Count what has passed each of its links when the run ends (ns)."""
+    def count(self, now: int) -> None:
+        """Count what has passed each of its links by now (ns), for good."""
         for hop, (link, start) in enumerate(zip(self.route, self.starts, strict=True)):
-            passed = link.passed(self.size, end - start)
-            link.add(self.size, passed, relayed=link.begins and hop > 0)
-
-
-class Bookings:
-    """Bookings of single messages, until they have passed their links."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[Booking, None] = {}
-
-    def book(self, route: Route, size: float, starts: list[int]) -> Booking:
-        """A message begins to pass each link of a route at its start (ns)."""
-        booking = Booking(route, size, starts)
-        self._under_way[booking] = None
-        return booking
-
-    def passed(self, booking: Booking, then: Callable[[], None]) -> None:
-        """A message has passed its links."""
-        del self._under_way[booking]
-        note_passed(booking.route, booking.size)
-        then()
-
-    def count(self, end: int) -> None:
-        """Count the messages under way at the end of the run (ns)."""
-        for booking in self._under_way:
-            booking.count(end)
+            passed = link.passed(self.size, now - start)
+            relayed = passed if link.begins and hop else 0.0
+            link.add(passed, self.size - passed, relayed=relayed)

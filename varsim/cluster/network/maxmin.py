@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.network.link import Link, note_passed
+from varsim.cluster.network.link import Link
 
 # Later (ns) than any time that a float of seconds can be; a run ends long before (END_OF_TIME).
 NEVER: Final = 1 << 1100
@@ -103,16 +103,12 @@ class Flow:
         self.route = tuple([link for link in self._whole if link.binds])
         return self
 
-    def ends(self) -> None:
-        """All of it has passed its links."""
-        note_passed(self._whole, self.marks[-1] - self._empty)
-
     def count(self, passed: float) -> None:
-        """Of its bytes so many have passed its links when the run ends."""
+        """So many of its bytes have passed its links when it, or the run, ends."""
         size = self.marks[-1] - self._empty
         passed = min(size, max(0.0, passed - self._empty))
         for hop, link in enumerate(self._whole):
-            link.add(size, passed, relayed=link.begins and hop > 0)
+            link.add(passed, size - passed, relayed=passed if link.begins and hop else 0.0)
 
 
 # A mark that has passed: when it is told (ns), the flow's number, the mark's index, the flow.
@@ -258,8 +254,9 @@ class Mesh(Sharing):
 
     def _remove(self, ended: list[int], holder: dict[Link, Sharing]) -> None:
         for index in ended:
-            self._flows[index].ends()
-            for link in self._flows[index].route:
+            flow = self._flows[index]
+            flow.count(flow.marks[-1])
+            for link in flow.route:
                 self._count[link] -= 1
                 if not self._count[link]:
                     del self._count[link], holder[link]

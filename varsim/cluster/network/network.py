@@ -33,7 +33,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.network.batch import BatchSchedule, Message, MessageBatch, PortBanks
 from varsim.cluster.network.fair import FairShare
-from varsim.cluster.network.link import Bookings, Link, Route
+from varsim.cluster.network.link import Booking, Link, Route
 from varsim.cluster.network.topologies import StarRouting
 from varsim.cluster.network.topology import Place, Topology
 from varsim.cluster.record.trace import Phase
@@ -207,9 +207,9 @@ class FirstComeNetwork(Network):
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
-        self._bookings = Bookings()
+        self._under_way: dict[Booking, None] = {}
         self._banks = PortBanks()
-        self.also_count(self._bookings.count)
+        self.also_count(self._count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
         """One event."""
@@ -258,9 +258,20 @@ class FirstComeNetwork(Network):
             starts.append(start)
             end = max(end, link.free_at)
             latency += link.latency
-        booking = self._bookings.book(route, size, starts)
-        self.clock.call_at(end, partial(self._bookings.passed, booking, passed))
+        booking = Booking(route, size, starts)
+        self._under_way[booking] = None
+        self.clock.call_at(end, partial(self._passed, booking, passed))
         self.clock.call_at(end + latency - sooner, arrived)
+
+    def _passed(self, booking: Booking, then: Callable[[], None]) -> None:
+        """A message has passed its links."""
+        del self._under_way[booking]
+        booking.count(self.clock.time)
+        then()
+
+    def _count(self, end: int) -> None:
+        for booking in self._under_way:
+            booking.count(end)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
         batch = super()._batch(messages)
