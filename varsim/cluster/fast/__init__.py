@@ -19,11 +19,13 @@ given in the order in which events are put in:
    is off the heap.
 5. An event is served to its end, also when the run is over by then.
 6. Random numbers are those of the same streams, in the same order for each worker.
-7. On fair links who reads or pushes starts a flow for each connection. When one may pass sooner
-   than was expected, that puts in an event; there those that do put in one each for their arrival,
-   in the order of their start, the rates of the mesh are set anew, if flows came or went, then the
-   next is expected. What arrives last lets its worker go on by an event. Who is called off leaves
-   its flows to themselves. Flows meet in hubs, or in the mesh, all of a run.
+7. On fair links who reads or pushes starts a flow for each connection. When one may pass, or is
+   there, sooner than was expected, that puts in an event; there those that are there are told in
+   the order of their start, one event each, the rates of the mesh are set anew, if flows came or
+   went, then the next is expected: in a hub when it is there, in the mesh when it passes, too. What
+   arrives last lets its worker go on at once, or by an event where others are to come at this
+   moment. Who is called off leaves its flows to themselves. Flows meet in hubs, or in the mesh, all
+   of a run; links that cannot hold them up (`Link.binds`) take no part.
 
 **The functions** (`core`, `links`) are written in the part of Python that numba compiles
 (`compiled`): records with names, numbers, indices, nothing that allocates; and no circles of calls,

@@ -28,7 +28,7 @@ from math import inf
 from typing import Final
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.network.link import Link
+from varsim.cluster.network.link import Link, Route
 from varsim.cluster.network.maxmin import NEVER, Flow, Mesh, Passed, Sharing
 
 # With more than this many different bandwidths of its flows' other links a hub is no faster.
@@ -49,6 +49,7 @@ class FairShare:
         self._hubs = hubs
         self._mesh = Mesh()
         self._holder: dict[Link, Sharing] = {}  # the hub or mesh of every link in use
+        self._binding: dict[Route, Route] = {}  # the links of a route that bind
         self._started = 0
         self._passed: list[Passed] = []  # a heap of marks that have passed and are to be told
         # When a hub or the mesh may next be due: never too late; too early where flows have come.
@@ -56,7 +57,7 @@ class FairShare:
         self._entries = 0
         self._later = NEVER  # how long (ns) after a mark is due something is to be done, at least
         self._wake_at = NEVER
-        self._telling = 0  # flows that had been started when it woke
+        self._telling = 0  # the latest flow that had been started when it woke
 
     def start(
         self,
@@ -79,7 +80,10 @@ class FairShare:
         if self._clock.stopped:
             return
         self._started += 1
-        flow = Flow(route, marks, reached, self._started, later, empty)
+        binding = self._binding.get(route)
+        if binding is None:
+            binding = self._binding[route] = tuple([link for link in route if link.binds])
+        flow = Flow(route, binding, marks, reached, self._started, later, empty)
         if marks[-1] <= 0:
             for index in range(len(marks)):
                 flow.tell(index, now, self._passed)
@@ -107,9 +111,10 @@ class FairShare:
         now = self._clock.time
         self._pass_marks(now)
         flows = self._dissolved(now)
-        self._mesh, self._holder = Mesh(), {}
+        self._mesh, self._holder, self._binding = Mesh(), {}, {}
         for flow, passed in flows:
-            self._mesh.add(flow.rerouted(), passed, now, self._holder)
+            flow.route = tuple([link for link in flow.whole if link.binds])
+            self._mesh.add(flow, passed, now, self._holder)
         if flows:
             self._tell_sooner(0)
             self._wake(now)
@@ -172,11 +177,13 @@ class FairShare:
         now = self._clock.time
         if now != self._wake_at:
             return  # replaced by an earlier call; the clock cannot take one back
-        self._pass_marks(now)
-        self._telling = self._telling or self._started + 1
-        if self._passed and self._passed[0] < (now, self._telling):
-            *_, index, flow = heappop(self._passed)
-            if self._passed and self._passed[0] < (now, self._telling):
+        passed, agenda = self._passed, self._agenda
+        if agenda and agenda[0][0] <= now:
+            self._pass_marks(now)
+        last = self._telling = self._telling or self._started
+        if passed and passed[0][0] <= now and passed[0][1] <= last:
+            _, _, index, flow = heappop(passed)
+            if passed and passed[0][0] <= now and passed[0][1] <= last:
                 self._clock.call_first(now, self._settle)
                 flow.reached(index)  # as _wake_at is still now, what it starts calls nobody
                 return
@@ -185,10 +192,10 @@ class FairShare:
         if self._mesh.changed:
             self._expect(self._mesh.share(now), self._mesh)
         self._wake_at = NEVER
-        if self._passed:
-            self._wake(self._passed[0][0])
-        if self._agenda:
-            self._wake(self._agenda[0][0] + self._later)
+        if passed:
+            self._wake(passed[0][0])
+        if agenda:
+            self._wake(agenda[0][0] + self._later)
 
 
 class FlowGroup:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.network.link import Link
+from varsim.cluster.network.link import Link, Route, relays
 
 # Later (ns) than any time that a float of seconds can be; a run ends long before (END_OF_TIME).
 NEVER: Final = 1 << 1100
@@ -61,32 +61,32 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 class Flow:
     """Flow of bytes over a route, and whom to tell (`later` ns) after its marks have passed.
 
-    `route`: its links that bind.
+    `whole`: all links of its way; `route`: those that bind.
     """
 
     __slots__ = (
         "_empty",
         "_later",
-        "_whole",
         "entered",
         "marks",
         "number",
         "reached",
         "route",
         "step",
+        "whole",
     )
 
     def __init__(
         self,
-        route: tuple[Link, ...],
+        whole: Route,
+        route: Route,
         marks: Sequence[float],
         reached: Callable[[int], None],
         number: int,
         later: int,
         empty: float,
     ) -> None:
-        self._whole = route
-        self.route = tuple([link for link in route if link.binds])
+        self.whole, self.route = whole, route
         self.marks = marks
         self.reached = reached
         self.number = number  # flows are numbered in the order in which they were started
@@ -98,17 +98,15 @@ class Flow:
         """A mark has passed now (ns): put it on the heap of those that are to be told."""
         heappush(passed, (now + self._later, self.number, mark, self))
 
-    def rerouted(self) -> "Flow":
-        """It has another route now that more of its links bind."""
-        self.route = tuple([link for link in self._whole if link.binds])
-        return self
-
     def count(self, passed: float) -> None:
         """So many of its bytes have passed its links when it, or the run, ends."""
         size = self.marks[-1] - self._empty
         passed = min(size, max(0.0, passed - self._empty))
-        for hop, link in enumerate(self._whole):
-            link.add(passed, size - passed, relayed=passed if link.begins and hop else 0.0)
+        left = size - passed
+        for link in self.whole:
+            link.add(passed, left)
+        for link in relays(self.whole):
+            link.add(0.0, messages=0, relayed=passed)
 
 
 # A mark that has passed: when it is told (ns), the flow's number, the mark's index, the flow.
