@@ -85,6 +85,21 @@ def test_values_are_changed_by_their_paths_with_numbers_in_si() -> None:
         scenario.replace(sed=3)
 
 
+@pytest.mark.parametrize("who", ["rank: 1", "ranks: 0-1", "ranks: [0, 2]"])
+def test_who_is_slow_is_written_as_it_was_given(who: str) -> None:
+    given = varsim.load(SMALL, [f"cluster.slow_workers=[{{{who}, factor: 2}}]"])
+    assert f"- {who}\n" in repr(given)
+    assert varsim.load(repr(given)) == given
+
+
+def test_who_is_slow_is_swept() -> None:
+    changes = ["cluster.slow_workers=[{ranks: 0-0, factor: 2}]", "replications=1"]
+    paths = ["cluster.slow_workers.0.ranks=0-0,0-2,[0, 1, 2]"]
+    table = varsim.sweep(varsim.load(SMALL, changes), paths, strategies="on_write")
+    one, every, listed = (row.estimate("step_time_mean").mean for row in table.rows)
+    assert one < every == listed
+
+
 TWO = ("cluster.network.latency=9 us", "seed=3")
 
 
