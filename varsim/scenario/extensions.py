@@ -66,10 +66,10 @@ def register(thing: T) -> T:
     Examples
     --------
     >>> import varsim
-    >>> from varsim.cluster.collectives import ring
+    >>> from varsim.cluster.collectives.algorithms import ring_all_reduce
     >>> @varsim.register
     ... def my_ring(ranks, size):
-    ...     return ring.all_reduce(ranks)
+    ...     return ring_all_reduce(ranks)
     >>> mine = {"strategies.on_write.collective": "my_ring"}
     >>> scenario = varsim.load("slow_worker", mine)
     >>> scenario.strategy("on_write").collective
