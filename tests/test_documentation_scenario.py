@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from tests.pages import ROOT, blocks, page
 from tests.seams import app as cli
 from tests.seams import load_scenario
-from varsim.cli.catalogue import TABLES
 
 PAGES = [f"scenario/{path.stem}" for path in sorted((ROOT / "docs/scenario").glob("*.md"))]
 # What else a value of this key takes, or takes the place of.
@@ -80,9 +79,18 @@ def test_what_it_says_to_write_is_valid(
 
 def test_every_word_that_it_marks_can_be_written() -> None:
     """Keys, kinds and values of a scenario, names of presets, files and options."""
-    known = set(re.findall(r'"([^"]+)"', CliRunner().invoke(cli.app, ["schema"]).stdout))
-    known |= {name for table in TABLES.values() for name in table()}
+    known = set(re.findall(r'"([^"]+)"', _output("schema")))
+    (tables,) = re.findall(r"There are\s([^.]*)\.", _output("list", "--help"))
+    for table in tables.replace("\n", " ").split(","):
+        names, _, _ = _output("list", table.strip()).partition("\n\n")
+        known |= {line.split()[0] for line in names.splitlines()}
     text = "".join(re.sub(r"^```.*?^```$", "", page(name), flags=re.M | re.S) for name in PAGES)
     marked = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert len(marked) > 100
     assert marked - known == OTHERS
+
+
+def _output(*words: str) -> str:
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout

@@ -1,15 +1,17 @@
 """Traces of many scenarios as an earlier commit made them, one hash per kind of row.
 
 `python -m tests.differential.recorded` adds what is not there of the bundled scenarios and of what
-is drawn. With `anew` it writes all of it: only where numbers change on purpose, and in a commit of
-its own that says which. Rows are compared in the order of worker and iteration, so the order in
-which an engine writes them does not matter; losses and bytes are compared within 1e-9, as
-floating-point sums differ from processor to processor.
+is drawn. `anew NAME...` makes the digests of stored ones anew, of their stored texts: only where
+numbers change on purpose, and in a commit of its own that says which and why. Rows are compared in
+the order of worker and iteration, so the order in which an engine writes them does not matter;
+losses and bytes are compared within 1e-9, as floating-point sums differ from processor to
+processor.
 """
 
 import gzip
 import hashlib
 import json
+import math
 import re
 import subprocess
 import sys
@@ -47,6 +49,18 @@ def digests(text: str) -> list[dict[str, Any]]:
     if not isinstance(read, Scenario):
         return [digest_of_program(run_of_program(read, mode)) for mode in read.all_modes]
     return [digest(run_one(Run(read, at, 0))) for at in range(len(read.strategies))]
+
+
+def changed(entry: dict[str, Any]) -> Iterator[str]:
+    """What of a stored scenario's digests is not what it is today; floats within 1e-9."""
+    for found, stored in zip(digests(entry["text"]), entry["digests"], strict=True):
+        for key, value in stored.items():
+            if isinstance(value, float) and math.isfinite(value):
+                same = math.isclose(found[key], value, rel_tol=1e-9, abs_tol=1e-12)
+            else:  # nan as nan
+                same = found[key] == value or str(found[key]) == str(value) == "nan"
+            if not same:
+                yield f"{stored['strategy']}: {key} {value} is now {found[key]}"
 
 
 def digest(trace: Trace) -> dict[str, Any]:
@@ -125,14 +139,21 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Add what is not there; write all of it anew where "anew" is asked for."""
-    kept = {} if "anew" in sys.argv else {entry["name"]: entry for entry in entries()}
+    """Add what is not there; of those whose names are given after "anew", make the digests anew."""
+    kept = {entry["name"]: entry for entry in entries()}
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
-    for name, text in _texts():
-        if name not in kept:
-            made = {"name": name, "commit": commit, "text": text, "digests": digests(text)}
-            kept[name] = made
-            print(name, len(made["digests"]))
+    match sys.argv[1:]:
+        case ["anew", *names]:
+            for name in names:
+                for difference in changed(kept[name]):
+                    print(f"{name}: {difference}")
+                kept[name] |= {"commit": commit, "digests": digests(kept[name]["text"])}
+        case _:
+            for name, text in _texts():
+                if name not in kept:
+                    made = {"name": name, "commit": commit, "text": text, "digests": digests(text)}
+                    kept[name] = made
+                    print(name, len(made["digests"]))
     with gzip.GzipFile(STORED, "wb", mtime=0) as file:
         for entry in kept.values():
             file.write((json.dumps(entry) + "\n").encode())

@@ -165,7 +165,6 @@ cluster:
   workers: 4
   compute: {kind: shifted_exponential, minimum: 90 ms, mean: 100 ms}  # of a batch
   slow_workers: [{rank: 3, factor: 2}]  # takes twice as long; several: ranks: 2-3
-  parameter_servers: 1
   network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}  # each worker's link, each way
 workload: {model: resnet50, batch_size: 32, problem: {kind: timing}}  # digits: on real data
 strategies: [{kind: on_write}, {kind: none}, {kind: sync_replicas, replicas_to_aggregate: 3}]
