@@ -142,9 +142,9 @@ def test_what_the_hand_out_asks_is_answered_as_the_teacher_is_told() -> None:
     factor, waits = found.columns[:2]
     sync = found[found.strategy == "sync_replicas"].set_index([factor, waits]).examples_per_s
     gained = {slow: sync[slow, 5] / sync[slow, 6] for slow in (1, 1.5, 2, 3, 4)}
-    assert max(gained[1], gained[1.5]) < 0.95
-    assert abs(gained[2] - 1) < 0.03, "even"
-    assert min(gained[3], gained[4]) > 1.05
+    assert gained[1] < 0.95
+    assert abs(gained[1.5] - 1) < 0.03, "even"
+    assert min(gained[2], gained[3], gained[4]) > 1.05
     stale = found[found.strategy == "none"].staleness_mean
     assert max(abs(stale - 5)) < 0.05
 
