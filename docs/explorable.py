@@ -3,17 +3,24 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+ASIDE = ThreadPoolExecutor(1)
+begun: list[Future[None]] = []
 
 
-def made(app: Any, failure: Exception | None) -> None:
-    """Make them when the site has been built."""
-    if failure is not None or app.builder.name not in ("html", "dirhtml"):
-        return
-    folder = Path(app.outdir) / "explore"
+def begin(app: Any) -> None:
+    """Begin to make them, one by one, while the site is built."""
+    if app.builder.name in ("html", "dirhtml"):
+        folder = Path(app.outdir) / "explore"
+        begun.append(ASIDE.submit(make, folder))
+
+
+def make(folder: Path) -> None:
+    """Make all of them in a folder."""
     folder.mkdir(exist_ok=True)
     bundled = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])}
     for file in sorted((HERE / "explore").glob("*.yaml")):
@@ -24,7 +31,14 @@ def made(app: Any, failure: Exception | None) -> None:
         )
 
 
+def finish(*_: object) -> None:
+    """Wait for them; one that could not be made is an error of the build."""
+    while begun:
+        begun.pop().result()
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Know when the site has been built."""
-    app.connect("build-finished", made)
+    """Know when the site begins to be built, and when it has been."""
+    app.connect("builder-inited", begin)
+    app.connect("build-finished", finish)
     return {"parallel_read_safe": True}

@@ -27,6 +27,11 @@ NO_TIME = "no time was left"
 _skipped: dict[str, str] = {}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those of the site come first: it takes longest to build, and one process builds it."""
+    items.sort(key=lambda item: "site" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     if NOTES and time.time() > UNTIL:

@@ -1,8 +1,10 @@
 """The documentation as a site: built without a warning, no link is dead, no network is needed."""
 
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,21 +12,43 @@ import pytest
 from tests.browsing import chromium
 
 ROOT = Path(__file__).parent.parent
+TO_BUILD = 400  # seconds, at most; the limit of a test is for the test alone
+
+pytestmark = pytest.mark.timeout(func_only=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; a warning of Sphinx (a link that leads nowhere, say) is a failure.
+    """The built site, one for all processes; a warning of Sphinx (a dead link, say) is a failure.
 
     The lessons are executed, and what they assert is one.
     """
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(out / "trees")]
-    done = subprocess.run(
-        [*command, str(ROOT / "docs"), str(out / "html")], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    own = tmp_path_factory.getbasetemp()
+    out = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "site"
+    said = out / "said"  # is there when it has been built
+    try:
+        out.mkdir()
+    except FileExistsError:  # another process builds it
+        until = time.monotonic() + TO_BUILD
+        while not said.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+    else:
+        built(out)
+    assert said.read_text(encoding="utf-8") == ""
     return out / "html"
+
+
+def built(out: Path) -> None:
+    """Build the site, and leave what was said of a failure, or nothing."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(out / "trees")]
+    command += [str(ROOT / "docs"), str(out / "html")]
+    failure = "it was interrupted"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TO_BUILD)
+        failure = f"exit status {done.returncode}\n{done.stderr}" if done.returncode else ""
+    finally:
+        (out / "part").write_text(failure, encoding="utf-8")
+        (out / "part").replace(out / "said")
 
 
 @pytest.mark.slow
