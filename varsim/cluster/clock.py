@@ -19,6 +19,7 @@ Activity: TypeAlias = Generator[Event | int, Any, T]
 
 # Events of one instant are served in the order (priority, sequence number): what follows from all
 # arrivals of the instant comes after the others, and the end of a run last.
+_FIRST = EventPriority(-1)
 _SETTLED = EventPriority(2)
 LAST = EventPriority(3)
 
@@ -157,7 +158,7 @@ class Clock(simpy.Environment):
 
     def call_first(self, time: int, function: Callable[[], object]) -> None:
         """Call a function before what else happens at a moment (ns)."""
-        self.call_at(time, function, URGENT)
+        self.call_at(time, function, _FIRST)
 
     def call_last(self, time: int, function: Callable[[], None]) -> None:
         """Call a function after all else that happens at a moment (ns)."""
