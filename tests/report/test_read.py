@@ -63,6 +63,19 @@ def test_what_was_saved_is_read(product: str, tmp_path: Path) -> None:
     assert again.name if product != "sweep" else again.sha256 == result.sha256
 
 
+def test_a_comparison_that_was_saved_is_read(tmp_path: Path) -> None:
+    result = varsim.compare(LEARNS, LEARNS.replace("workers: 2", "workers: 3"))
+    result.save(tmp_path / "out")
+    again = varsim.read(tmp_path / "out")
+    assert (again.kind, again.name) == ("compare", result.report.name)
+    assert again.answer() == result.answer() != ""
+    assert list(again.notes) == list(result.notes)
+    assert again.frame().to_csv() == result.frame().to_csv()
+    for what in ("scenario", "runs"):
+        with pytest.raises(ValueError, match=r"a saved comparison has no .*: frame\(\) has"):
+            getattr(again, what)
+
+
 def test_where_nothing_was_saved_there_is_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="holds no results that were saved"):
         varsim.read(tmp_path)

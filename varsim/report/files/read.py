@@ -15,7 +15,7 @@ from varsim.study.verdict import Ranking, ranked
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_READ: Final[tuple[Kind, ...]] = ("run", "sweep", "plan", "tune")
+_READ: Final[tuple[Kind, ...]] = ("run", "sweep", "plan", "tune", "compare")
 _SCENARIO: Final = {"sweep": SWEPT, "plan": "plan.yaml", "tune": "tuned.yaml"}
 _MET: Final = ("the answer", "met")  # verdicts of a plan
 
@@ -51,6 +51,7 @@ class Saved:
         """The scenario that was run; of a plan its answer, of `tune` that at the best rates."""
         import varsim
 
+        self._is_no_comparison("scenarios")
         return varsim.load(self.directory / _SCENARIO.get(self.kind, "scenario.yaml"))
 
     def frame(self) -> "DataFrame":
@@ -72,6 +73,7 @@ class Saved:
         """Runs: one row per alternative and replication."""
         from pandas import DataFrame
 
+        self._is_no_comparison("runs")
         if "run_columns" in self.facts:
             return DataFrame(self.facts["run_rows"], columns=self.facts["run_columns"])
         rows: dict[tuple[str, int], dict[str, Any]] = {}
@@ -128,6 +130,12 @@ class Saved:
             exact=lambda one: one in once,
         )
 
+    def _is_no_comparison(self, what: str) -> None:
+        if self.kind == "compare":
+            raise ValueError(
+                f"a saved comparison has no {what}: frame() has its numbers and ratios"
+            )
+
     def __repr__(self) -> str:
         return f"<{KINDS[self.kind].said} {self.name} in {self.directory}>\n{self.answer()}"
 
@@ -143,7 +151,8 @@ def read(directory: str | Path) -> Any:
     Returns
     -------
     Saved or SweepTable
-        Numbers, runs, ranking and answer as they were saved; a sweep is made anew from its runs.
+        Numbers, runs, ranking and answer as they were saved; a sweep is made anew from its runs,
+        and of a comparison there are numbers and answer.
 
     Raises
     ------
