@@ -277,25 +277,6 @@ class _Last:
 class _Member:
     """What a rank, or an agent of it, has sent and received."""
 
-    __slots__ = (
-        "_clock",
-        "_entered",
-        "_here",
-        "_place",
-        "_sends",
-        "_slowed",
-        "_time",
-        "_unadded",
-        "_waiting",
-        "all",
-        "done",
-        "later",
-        "occupied",
-        "over",
-        "receipts",
-        "received",
-    )
-
     def __init__(
         self,
         clock: Clock,
