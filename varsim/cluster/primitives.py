@@ -43,11 +43,11 @@ class Barrier:
 
 
 class Countdown:
-    """Countdown: one process waits until a number of things have happened."""
+    """Countdown: one process waits until a number of things have happened, or for that event."""
 
-    def __init__(self, clock: Clock, number: int) -> None:
+    def __init__(self, clock: Clock, number: int, event: Event | None = None) -> None:
         self._left = number
-        self._event = Event(clock)
+        self._event = Event(clock) if event is None else event
 
     def count(self) -> None:
         """One of the things has happened."""

@@ -10,6 +10,7 @@ from simpy.events import Event
 from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.collectives.plan import CollectivePlan, Lane, Send
 from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.primitives import Countdown
 from varsim.cluster.workers.worker import Slowed
 
 _AT_ONCE: Final = 2**20  # messages that are counted at once; more take too much memory
@@ -91,15 +92,12 @@ class Recurrence:
             else:
                 count_passed(under_way, self._given_up, latest)
         if any(entry is not None for entry in entries):
-            count_passed(self._entering(plan, entries), before, end)
+            entered = [*entries] * plan.schedule.agents
+            count_passed(Entered(plan, entered, self._received), before, end)
         for whole, times in self._sent.items():
             for link, size, messages in whole.loads:
                 link.add(times * size, messages=times * messages)
         self._latest, self._sent = None, {}
-
-    def _entering(self, plan: CollectivePlan, entries: Sequence[int | None]) -> Entered:
-        """A plan that not all have entered."""
-        return Entered(plan, list(entries) * plan.schedule.agents, self._received)
 
     def _end_latest(self) -> None:
         """All of what was under way has been sent: everybody has entered the next time."""
@@ -221,11 +219,8 @@ class Walk:
         before: "Walk | None" = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
-        self._ranks = plan.schedule.ranks
-        self._members = members = [
-            _Member(clock, slowed, *of_rank)
-            for of_rank in zip(plan.sends, plan.receipts, strict=True)
-        ]
+        self._clock, self._ranks = clock, plan.schedule.ranks
+        self._members = members = [_Member(clock, slowed, *of_rank) for of_rank in plan.sends]
         for member in members:
             member.all = members
         if before is not None:
@@ -245,8 +240,8 @@ class Walk:
         """
         for rank, end in enumerate(ends):
             members = self._members[rank :: self._ranks]
-            agents = [agent for agent in members if agent.takes_part] or members
-            told = end.succeed if len(agents) == 1 else _Last(len(agents), end).done
+            agents = [one for one in members if one.sends or one.receipts] or members
+            told = Countdown(self._clock, len(agents), end).count
             for agent in agents:
                 agent.done = told
 
@@ -259,19 +254,6 @@ class Walk:
             if member.later is not None and member.received < member.receipts:
                 member.later.free()
                 member.later = None
-
-
-class _Last:
-    """An event that happens when the last of some agents is done."""
-
-    def __init__(self, agents: int, end: Event) -> None:
-        self._left, self._end = agents, end
-
-    def done(self) -> None:
-        """One more is done."""
-        self._left -= 1
-        if not self._left:
-            self._end.succeed()
 
 
 class _Member:
@@ -293,18 +275,13 @@ class _Member:
         self.occupied = True  # sends, or has not entered
         self.over = False  # nothing is sent any more
         self.done: Callable[[], object] | None = None
-        self._clock, self._sends = clock, sends
+        self._clock, self.sends = clock, sends
         self._entered = False
         self._place = 0  # in what it sends
         self._time = 0  # how often it has sent what stands there
         self._here = 0  # messages that have arrived and been added
         self._unadded: dict[int, int] = {}  # that have arrived: how long adding takes, by turn
         self._waiting: dict[int, _Member] = {}  # who could send to it, by turn
-
-    @property
-    def takes_part(self) -> bool:
-        """Whether it sends or receives anything."""
-        return bool(self._sends or self.receipts)
 
     def enter(self) -> None:
         """Take part from now on."""
@@ -323,13 +300,13 @@ class _Member:
         if self.occupied:
             return
         place = self._place
-        if place == len(self._sends):
+        if place == len(self.sends):
             if self._here == self.receipts:
                 self.all = []  # no cycle is left behind; see Clock.run_until_stopped
                 if self.done is not None:
                     self.done()
             return
-        times, number, network, route, size, sooner, adding, needs, more, turn, plain = self._sends[
+        times, number, network, route, size, sooner, adding, needs, more, turn, plain = self.sends[
             place
         ]
         time = self._time

@@ -197,8 +197,8 @@ class CollectivePlan:
         return [(rounds, made[id(transfers)]) for rounds, transfers in self._patterns]
 
     @cached_property
-    def sends(self) -> list[list[Send]]:
-        """What each rank sends, in order."""
+    def sends(self) -> list[tuple[list[Send], int]]:
+        """What each rank sends, in order, and how many messages it is sent."""
         sends: list[list[Send]] = [[] for _ in range(self.schedule.everybody)]
         came = [0] * self.schedule.everybody  # messages that a rank is sent in earlier rounds
         rounds_of: list[list[int]] = [[] for _ in sends]  # the rounds in which they are sent
@@ -222,16 +222,7 @@ class CollectivePlan:
                 if slack:
                     rounds_of[rank] += range(done, done + rounds)
             done += rounds
-        return sends
-
-    @cached_property
-    def receipts(self) -> list[int]:
-        """How many messages each rank is sent."""
-        count = [0] * self.schedule.everybody
-        for rounds, transfers in self._patterns:
-            for transfer in transfers:
-                count[transfer.target] += rounds
-        return count
+        return list(zip(sends, came, strict=True))
 
     @cached_property
     def messages(self) -> list[tuple[MessagePath, float]]:
@@ -269,10 +260,7 @@ class CollectivePlan:
     @property
     def crossed(self) -> int:
         """How many links all its messages pass."""
-        return sum(
-            rounds * sum(len(self._path(one).route) for one in transfers)
-            for rounds, transfers in self._patterns
-        )
+        return sum(messages for _, _, messages in self.loads)
 
     @cached_property
     def _kinds(self) -> list[ScheduledTransfer]:
