@@ -68,10 +68,10 @@ def test_after_an_all_reduce_all_have_everything_once(ranks: int) -> None:
 
 def test_halves_of_an_all_reduce() -> None:
     for ranks in range(1, 18):
-        scattered = algorithms.ring_reduce_scatter(ranks)
+        scattered = algorithms.reduce_scatter(ranks)
         found = moved(scattered, lambda rank: dict.fromkeys(range(ranks), own(scattered, rank)))  # noqa: B023
         assert all((end[rank] == 1).all() for rank, end in enumerate(found))
-        gathered = algorithms.ring_all_gather(ranks)
+        gathered = algorithms.all_gather(ranks)
         for end in moved(gathered, lambda rank: {rank: own(gathered, rank)}):  # noqa: B023
             assert all((end[rank] == own(gathered, rank)).all() for rank in range(ranks))
 

@@ -26,10 +26,8 @@ from validation.points.scenario import NANOSECONDS, Part, ran, scenario, sent, s
 from varsim.cluster.collectives import algorithms
 from varsim.cluster.collectives.algorithms import (
     all_gather_stage,
-    broadcast_stages,
     distances,
     reduce_scatter_stage,
-    reduce_stages,
 )
 from varsim.cluster.collectives.carrying import Walk
 from varsim.cluster.collectives.collective import own_links
@@ -46,8 +44,8 @@ from varsim.cluster.workers.job import Job
 
 def _broadcast_tree(ranks: int) -> Schedule:
     """From rank 0: ceil(log2 p) (latency + n / bandwidth)."""
-    stages = broadcast_stages([range(ranks)], range(1))
-    return Schedule("a broadcast", ranks, 1, stages)
+    reduced_and_back = algorithms.binomial_tree(ranks).stages
+    return Schedule("a broadcast", ranks, 1, reduced_and_back[len(reduced_and_back) // 2 :])
 
 
 def _leader_all_reduce(ranks: int, group: int) -> Schedule:
@@ -60,13 +58,28 @@ def _leader_all_reduce(ranks: int, group: int) -> Schedule:
     count = ranks // group
     inside = [range(first, first + group) for first in range(0, ranks, group)]
     leaders, whole = [range(0, ranks, group)], range(count)
+    upwards = [
+        [
+            Transfer(ranks_of[child], ranks_of[child - distance], whole, adds=True)
+            for ranks_of in inside
+            for child in range(distance, group, 2 * distance)
+        ]
+        for distance in distances(group)
+    ]
+    downwards = [
+        [Transfer(parent, child, whole) for child, parent, *_ in each] for each in upwards[::-1]
+    ]
     stages = (
-        *reduce_stages(inside, whole),
-        reduce_scatter_stage(leaders),
-        all_gather_stage(leaders),
-        *broadcast_stages(inside, whole),
+        *map(once, upwards),
+        reduce_scatter_stage(leaders, _block),
+        all_gather_stage(leaders, _block),
+        *map(once, downwards),
     )
     return Schedule("an all-reduce", ranks, count, stages)
+
+
+def _block(_: int, index: int) -> range:
+    return range(index, index + 1)
 
 
 def _scatter_and_gather(ranks: int) -> Schedule:
@@ -84,7 +97,7 @@ def _scatter_and_gather(ranks: int) -> Schedule:
         )
         for distance in reversed(distances(ranks))
     ]
-    stages = (*scatter, all_gather_stage([range(ranks)]))
+    stages = (*scatter, all_gather_stage([range(ranks)], _block))
     return Schedule("a broadcast", ranks, ranks, stages)
 
 
@@ -239,7 +252,7 @@ family("coll-tree-allreduce")(_all_reduce("binomial_tree"))
 def _reduce_scatter(
     p: Count, n: Positive, alpha: NotNegative, beta: NotNegative, gamma: NotNegative
 ) -> Answer:
-    return _alone(algorithms.ring_reduce_scatter(p), n, alpha, beta, gamma)
+    return _alone(algorithms.reduce_scatter(p), n, alpha, beta, gamma)
 
 
 @family("coll-binomial-bcast")

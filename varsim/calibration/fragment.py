@@ -93,8 +93,8 @@ def rounded(line: Line) -> Line:
 
 RINGS: Final[dict[str, Callable[[int], Schedule]]] = {
     "all_reduce": algorithms.ring_all_reduce,
-    "all_gather": algorithms.ring_all_gather,
-    "reduce_scatter": algorithms.ring_reduce_scatter,
+    "all_gather": algorithms.all_gather,
+    "reduce_scatter": algorithms.reduce_scatter,
 }
 _LEAST: Final = 1e-9  # s of latency, which is searched for by its logarithm
 _MOST_RANKS: Final = 1024

@@ -71,39 +71,36 @@ from varsim.core.refusal import refused
 
 def ring_all_reduce(ranks: int) -> Schedule:
     """Reduce-scatter, then all-gather, both around a ring; every rank gets the sum of all."""
-    whole = [range(ranks)]
-    stages = (reduce_scatter_stage(whole), all_gather_stage(whole))
-    return Schedule("an all-reduce", ranks, ranks, stages, ends=ring_ends, side_by_side=True)
-
-
-def ring_reduce_scatter(ranks: int) -> Schedule:
-    """Rank r gets block r of the sum."""
-    stages = (reduce_scatter_stage([range(ranks)]),)
-    return Schedule("a reduce-scatter", ranks, ranks, stages, side_by_side=True)
-
-
-def ring_all_gather(ranks: int) -> Schedule:
-    """Rank r has block r at the start; every rank gets all blocks."""
     return Schedule(
-        "an all-gather", ranks, ranks, (all_gather_stage([range(ranks)]),), side_by_side=True
+        "an all-reduce", ranks, ranks, _stages(ranks, 1), ends=ring_ends, side_by_side=True
     )
 
 
+def reduce_scatter(ranks: int, group: int | None = None) -> Schedule:
+    """Each rank gets a block of the sum, of a ring rank r block r; or hierarchical, in groups."""
+    stages = _stages(ranks, group or 1)[:2]
+    return Schedule("a reduce-scatter", ranks, ranks, stages, side_by_side=group is None)
+
+
+def all_gather(ranks: int, group: int | None = None) -> Schedule:
+    """Each rank has that block at the start; every rank gets all blocks."""
+    stages = _stages(ranks, group or 1)[2:]
+    return Schedule("an all-gather", ranks, ranks, stages, side_by_side=group is None)
+
+
 def reduce_scatter_stage(
-    rings: Sequence[Sequence[int]], part: Callable[[int, int], range] | None = None
+    rings: Sequence[Sequence[int]], part: Callable[[int, int], range]
 ) -> Stage:
     """Side by side in rings of equal length: place i of a ring gets part i of the sum.
 
-    `part(ring, i)`: the blocks that are part i of what is summed in this ring; by default block i.
+    `part(ring, i)`: the blocks that are part i of what is summed in this ring.
     """
-    return _around(rings, part or _block, 1, adds=True)
+    return _around(rings, part, 1, adds=True)
 
 
-def all_gather_stage(
-    rings: Sequence[Sequence[int]], part: Callable[[int, int], range] | None = None
-) -> Stage:
+def all_gather_stage(rings: Sequence[Sequence[int]], part: Callable[[int, int], range]) -> Stage:
     """Side by side in rings of equal length: what place i has of part i goes to the whole ring."""
-    return _around(rings, part or _block, 0, adds=False)
+    return _around(rings, part, 0, adds=False)
 
 
 def _around(
@@ -125,10 +122,6 @@ def _around(
         ]
 
     return Stage(length - 1, transfers)
-
-
-def _block(_: int, index: int) -> range:
-    return range(index, index + 1)
 
 
 def ring_ends(entries: Sequence[int] | Times, hold: int, latency: int) -> Times:
@@ -243,18 +236,11 @@ def hierarchical_all_reduce(ranks: int, group: int, segments: int = 0) -> Schedu
     return Schedule("an all-reduce", ranks, ranks, _stages(ranks, group))
 
 
-def hierarchical_reduce_scatter(ranks: int, group: int) -> Schedule:
-    """The first half: each rank gets a block of the sum."""
-    return Schedule("a reduce-scatter", ranks, ranks, _stages(ranks, group)[:2])
-
-
-def hierarchical_all_gather(ranks: int, group: int) -> Schedule:
-    """The second half: each rank has that block at the start; every rank gets all blocks."""
-    return Schedule("an all-gather", ranks, ranks, _stages(ranks, group)[2:])
-
-
 def _stages(ranks: int, group: int) -> tuple[Stage, ...]:
-    """Scattered inside groups, then between them; gathered between them, then inside."""
+    """Scattered inside groups, then between them; gathered between them, then inside.
+
+    In groups of one it is all between them, around one ring.
+    """
     count = _groups(ranks, group)
     inside = [range(first, first + group) for first in range(0, ranks, group)]
     between = [range(place, ranks, group) for place in range(group)]
@@ -329,54 +315,21 @@ def _groups(ranks: int, group: int) -> int:
 
 
 def binomial_tree(ranks: int, nodes: ByNode | None = None) -> Schedule:
-    """Reduce, then broadcast: 2 ceil(log2 p) (latency + n / bandwidth)."""
-    if nodes is not None:
-        return Schedule("an all-reduce", ranks, nodes.cards, tuple(_binomial_by_node(nodes)))
-    trees, whole = [range(ranks)], range(1)
-    stages = (*reduce_stages(trees, whole), *broadcast_stages(trees, whole))
-    return Schedule("an all-reduce", ranks, 1, stages)
+    """Reduce, then broadcast: 2 ceil(log2 p) (latency + n / bandwidth).
 
-
-def reduce_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
-    """Side by side in trees of equally many ranks: the first rank of each gets the sum."""
-    return tuple(
-        once([ScheduledTransfer(tree[child], tree[parent], blocks, adds=True)
-              for tree in trees for parent, child in _pairs(len(tree), distance)])
-        for distance in distances(len(trees[0]))
-    )  # fmt: skip
-
-
-def broadcast_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
-    """Side by side in trees of equally many ranks: all get what the first rank of each has."""
-    return tuple(
-        once([ScheduledTransfer(tree[parent], tree[child], blocks)
-              for tree in trees for parent, child in _pairs(len(tree), distance)])
-        for distance in reversed(distances(len(trees[0])))
-    )  # fmt: skip
-
-
-def distances(ranks: int) -> list[int]:
-    """Between parents and children: 1, 2, 4, ... as long as it is below the number of ranks."""
-    return [1 << bit for bit in range((ranks - 1).bit_length())]
-
-
-def _pairs(ranks: int, distance: int) -> list[tuple[int, int]]:
-    """Parents and their children at this distance."""
-    return [(child - distance, child) for child in range(distance, ranks, 2 * distance)]
-
-
-def _binomial_by_node(nodes: ByNode) -> list[Stage]:
-    """Up inside nodes, up and down between them, down inside; block i is that of tree i."""
+    Up inside nodes, up and down between them, down inside; block i is that of tree i.
+    """
+    nodes = nodes or ByNode(tuple((rank,) for rank in range(ranks)), 1)
     inside = [
-        [up for ranks in nodes.ranks for up in _turned(ranks, nodes.cards, distance)]
+        [up for within in nodes.ranks for up in _turned(within, nodes.cards, distance)]
         for distance in distances(max(map(len, nodes.ranks)))
     ]
     between = [
         [
             ScheduledTransfer(
-                nodes.ranks[child][tree], nodes.ranks[parent][tree], (tree,), adds=True
+                nodes.ranks[child][tree], nodes.ranks[child - distance][tree], (tree,), adds=True
             )
-            for parent, child in _pairs(len(nodes.ranks), distance)
+            for child in range(distance, len(nodes.ranks), 2 * distance)
             for tree in range(nodes.cards)
         ]
         for distance in distances(len(nodes.ranks))
@@ -386,7 +339,13 @@ def _binomial_by_node(nodes: ByNode) -> list[Stage]:
         [ScheduledTransfer(parent, child, blocks) for child, parent, blocks, *_ in each]
         for each in reversed(upwards)
     ]
-    return [once(transfers) for transfers in (*upwards, *downwards)]
+    stages = tuple(once(transfers) for transfers in (*upwards, *downwards))
+    return Schedule("an all-reduce", ranks, nodes.cards, stages)
+
+
+def distances(ranks: int) -> list[int]:
+    """Between parents and children: 1, 2, 4, ... as long as it is below the number of ranks."""
+    return [1 << bit for bit in range((ranks - 1).bit_length())]
 
 
 def _turned(ranks: Sequence[int], trees: int, distance: int) -> list[ScheduledTransfer]:

@@ -105,13 +105,8 @@ class Choice(NamedTuple):
 
     def halves(self, ranks: int) -> tuple[Schedule, Schedule]:
         """Its reduce-scatter and its all-gather; of the ring's and `hierarchical`'s."""
-        if self.collective == "hierarchical":
-            assert self.ranks_per_group is not None
-            levels = ranks, self.ranks_per_group
-            return algorithms.hierarchical_reduce_scatter(
-                *levels
-            ), algorithms.hierarchical_all_gather(*levels)
-        return algorithms.ring_reduce_scatter(ranks), algorithms.ring_all_gather(ranks)
+        group = self.ranks_per_group
+        return algorithms.reduce_scatter(ranks, group), algorithms.all_gather(ranks, group)
 
     def _segments(self, size: float) -> int:
         """Of a vector, or of either half of it."""
