@@ -152,31 +152,9 @@ class _Forgetful(list[int]):
         return self
 
 
-# Python integers take 40 bytes each: when a run has written so many, they go into an array, before
-# they take the room of all else in the processor's cache; and arrays of so many are packed.
-_FEW = 4_000
-_MANY = 50_000
-
-
-class _Written:
-    """Integers that are written to a list, taken out of it into arrays."""
-
-    def __init__(self, integers: list[int]) -> None:
-        self._integers = integers
-        self._arrays: list[NDArray[np.int64]] = []
-        self.gathered = 0  # integers in arrays
-
-    def gather(self) -> None:
-        """Take what is in the list."""
-        self._arrays.append(np.array(self._integers, dtype=np.int64))
-        self._integers.clear()
-        self.gathered += len(self._arrays[-1])
-
-    def rows(self, columns: int) -> NDArray[np.int64]:
-        """All that has been written, (n, columns); nothing is left."""
-        self.gather()
-        arrays, self._arrays, self.gathered = self._arrays, [], 0
-        return np.concatenate(arrays).reshape(-1, columns)
+# Python integers take 40 bytes each: so many are packed, before they take the room of all else in
+# the processor's cache.
+_MANY = 8_000
 
 
 class RunRecorder:
@@ -196,8 +174,6 @@ class RunRecorder:
         self.copy_staleness = array("q")  # of each copy when its replica reads it, in updates
         self.hand_overs = array("q")
         self._keep = spans
-        self._written_spans = _Written(self.spans)
-        self._written_gradients = _Written(self.gradients)
         self._packed_spans = Rows(len(_Code._fields))
         self._packed_gradients = Rows(len(GradientRow._fields))
         self._packed_sends = Rows(len(Span._fields))
@@ -205,19 +181,14 @@ class RunRecorder:
     @property
     def gradients_written(self) -> int:
         """Rows of gradients so far."""
-        written = self._written_gradients.gathered + len(self.gradients)
-        return len(self._packed_gradients) + written // len(GradientRow._fields)
+        return len(self._packed_gradients) + len(self.gradients) // len(GradientRow._fields)
 
     def pack(self) -> None:
         """Make room, if much has been written."""
-        if len(self.gradients) >= _FEW:
-            self._written_gradients.gather()
-            if self._written_gradients.gathered >= _MANY:
-                self._pack_gradients()
-        if len(self.spans) >= _FEW:
-            self._written_spans.gather()
-            if self._written_spans.gathered >= _MANY:
-                self._pack_spans()
+        if len(self.gradients) >= _MANY:
+            self._pack_gradients()
+        if len(self.spans) >= _MANY:
+            self._pack_spans()
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
@@ -259,24 +230,26 @@ class RunRecorder:
         return self._packed_sends.by(Span._fields.index("worker"), workers)
 
     def _pack_sends(self) -> None:
-        rows = np.array(self.sends, dtype=np.int64).reshape(-1, len(Span._fields))
+        rows = _taken(self.sends, len(Span._fields))
         # What is broken off moves nothing.
         moved = np.isin(rows[:, 1], (Phase.READ, Phase.WRITE)) & (rows[:, 2] < rows[:, 3])
         self._packed_sends.append(rows[moved])
-        self.sends.clear()
 
     def _pack_gradients(self) -> None:
-        self._packed_gradients.append(self._written_gradients.rows(len(GradientRow._fields)))
+        self._packed_gradients.append(_taken(self.gradients, len(GradientRow._fields)))
 
     def _pack_spans(self) -> None:
-        self.take(self._written_spans.rows(2))
-
-    def take(self, spans: NDArray[np.int64]) -> None:
-        """Record spans that come as an array of these pairs."""
-        ends, codes = spans.T
+        ends, codes = _taken(self.spans, 2).T
         flags, ranks = codes >> _FLAG_BITS, codes >> RANK_BITS & (1 << _FLAG_BITS - RANK_BITS) - 1
         numbers = codes & (1 << RANK_BITS) - 1
         self._packed_spans.append(np.stack([ends, ranks, numbers, flags], axis=1))
+
+
+def _taken(integers: list[int], columns: int) -> NDArray[np.int64]:
+    """What is in a list, (n, columns); nothing is left."""
+    rows = np.array(integers, dtype=np.int64).reshape(-1, columns)
+    integers.clear()
+    return rows
 
 
 class _Code(NamedTuple):
