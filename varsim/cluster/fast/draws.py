@@ -1,7 +1,6 @@
 """Compute times of a run's workers, many at a time: the bits that each draws for itself."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -9,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Times
-from varsim.cluster.fast.start import NotCoveredError, Start, check_sums, remembered
+from varsim.cluster.fast.start import NotCoveredError, Start, check_sums
 from varsim.cluster.workers.worker import end_of, slowness
 from varsim.core.distribution import BLOCK, Distribution, Floats
 from varsim.core.stream import keyed, stream, streams
 
 Ints: TypeAlias = NDArray[np.int64]
 _FOREVER: Final = 1 << 60  # draws
-_MOST_REMEMBERED: Final = 2_000  # workers whose first draws other runs find: 2 MB of them
 _MANY: Final = 1 << 22  # draws of all workers
 _TOGETHER: Final = 1 << 13  # workers that draw together
 
@@ -37,7 +35,8 @@ class ComputeTimes:
             if len(found) == 1:
                 self._factors[rank] = found[0][1]
         self._blocks: dict[int, Iterator[Floats]] = {}
-        self._independent = _is_independent(law)
+        # Whether each block of a worker's draws stands by itself.
+        self._independent = type(law).blocks is Distribution.blocks
         self._is_constant = self._independent and not law.varies
         self._kept = BLOCK
         if self._independent and start.workers * BLOCK > _MANY:
@@ -68,10 +67,9 @@ class ComputeTimes:
         law, seed, replication = self._draws
         if self._is_constant:
             seconds = np.full((len(ranks), BLOCK), law.draw(stream(0, 0, "compute")))
-        elif number == 0 and _MOST_REMEMBERED >= len(ranks) == len(self._factors):
-            seconds = remembered(first_blocks, *self._draws, len(ranks))
         elif self._independent:
-            seconds = _independent_blocks(*self._draws, ranks, number)
+            made = streams(seed, replication, "compute", ranks, number)
+            seconds = np.array([law.draw(generator) for generator in made])
         else:
             for rank in ranks:
                 if rank not in self._blocks:
@@ -131,26 +129,5 @@ class Workers:
 
 
 def _slowness(start: Start) -> dict[int, list[tuple[int, float]]]:
-    """The same of those that take part."""
+    """See `slowness`; of those that take part."""
     return slowness(one for one in start.cluster.stragglers if one.rank < start.workers)
-
-
-@lru_cache(maxsize=32)
-def first_blocks(law: Distribution, seed: int, replication: int, workers: int) -> Floats:
-    """The first block of so many workers (seconds): runs of one sweep begin with the same draws."""
-    if _is_independent(law):
-        return _independent_blocks(law, seed, replication, range(workers), 0)
-    key = keyed(seed, replication)
-    return np.stack([next(iter(law.together(rank, key))) for rank in range(workers)])
-
-
-def _is_independent(law: Distribution) -> bool:
-    """Whether each block of a worker's draws stands by itself."""
-    return type(law).blocks is Distribution.blocks
-
-
-def _independent_blocks(
-    law: Distribution, seed: int, replication: int, ranks: Sequence[int], block: int
-) -> Floats:
-    made = streams(seed, replication, "compute", ranks, block)
-    return np.array([law.draw(generator) for generator in made])

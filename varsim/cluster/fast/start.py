@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from functools import _lru_cache_wrapper
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,6 @@ from varsim.learning.workload import Workload
 
 # As large as any time of a run may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
-
-T = TypeVar("T")
 
 # A look at the model: when (ns), at which step, after how many gradients.
 Look: TypeAlias = tuple[int, int, int]
@@ -102,12 +99,3 @@ def check_sums(longest: float) -> None:
     """NotCoveredError if a run has times so long (ns) that 64 bits are too few for their sums."""
     if not longest <= _LONGEST:
         raise NotCoveredError("its times are too long for sums of 64 bits")
-
-
-def remembered(function: "_lru_cache_wrapper[T]", *asked: Any) -> T:
-    """What a function with a memory gives, also for what has no hash, as somebody else's law."""
-    try:
-        hash(asked)
-    except TypeError:
-        return function.__wrapped__(*asked)
-    return function(*asked)
