@@ -69,12 +69,14 @@ class GradientBuffer:
             self._here.discard(worker.rank)
 
     def _update_with(self, worker: Worker, gradient: Gradient) -> Activity[None]:
-        """Wait until a gradient that has come has been used, or dropped."""
-        if gradient.open > 0:
-            worker.waits(_BARRIER, self)
-            while gradient.open > 0:
-                yield self._made
-            worker.goes_on()
+        """Wait until a gradient is used, or dropped; if it was before, until all else has come."""
+        if gradient.open == 0:
+            yield from self._clock.let_pass()
+            return
+        worker.waits(_BARRIER, self)
+        while gradient.open > 0:
+            yield self._made
+        worker.goes_on()
 
     def _receive(self, variable: int, gradient: Gradient) -> None:
         missing = self._missing.get(gradient, len(self._server.trained)) - 1
