@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.failures.checkpoints import Saver
+from varsim.cluster.failures.checkpoints import Saver, Times
 from varsim.cluster.record.ledger import Ledger
 from varsim.cluster.record.rows import Rows
 from varsim.cluster.record.trace import Attempt, GradientRow, Outcome, Phase, Span, Trace
@@ -17,8 +17,6 @@ from varsim.cluster.record.trace import Attempt, GradientRow, Outcome, Phase, Sp
 _WAITS: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK, Phase.DOWN)
 
 _Integers: TypeAlias = NDArray[np.int64]
-# A span of time, from start to end (ns).
-Times: TypeAlias = tuple[int, int]
 
 
 class Gone(NamedTuple):

@@ -102,17 +102,8 @@ class Saver:
         return again + round(self._described.restore * _NS)
 
     @property
-    def since(self) -> Sequence[int]:
-        """From when on (ns) what workers do is gone when the model is, by rank."""
-        return self._last.since
-
-    @property
-    def balance(self) -> Balance:
-        """What that is made of that was saved last, or of which there was a start."""
-        return self._last.balance
-
-    @property
-    def _last(self) -> SavedModel:
+    def last(self) -> SavedModel:
+        """What was saved last, or was there at the start."""
         assert self._saved is not None, "there is no model"
         return self._saved
 
@@ -168,7 +159,7 @@ class Saver:
 
     def restore(self) -> None:
         """All is as it was saved last, or at the start."""
-        values, states, averages = self._last.content
+        values, states, averages = self.last.content
         for variable, value, state in zip(self._server.variables, values, states, strict=True):
             variable.write(0, value)
             variable.states[0] = state
@@ -182,14 +173,11 @@ class Saver:
             return
         network, clock = self._job.network, self._job.clock
         begun = clock.time
-        if not self._due(begun):
+        if begun - self._since < self._every or begun < self._busy:
             return
         saved = self._now(begun)
         yield from network.fetch(worker, self._batch, nothing)
         yield from self._write(worker, clock, saved, begun)
-
-    def _due(self, now: int) -> bool:
-        return now - self._since >= self._every and now >= self._busy
 
     def _write(self, worker: Worker, clock: Clock, saved: SavedModel, begun: int) -> Activity[None]:
         """The chief, which has had all of it since it had `begun` (ns), writes it to storage."""

@@ -156,14 +156,14 @@ class Interruptions:
         """The model is what was saved; whether all that worked on it have died."""
         since: Sequence[int] = [0] * len(self._falls)
         if self._saver is not None:
-            since = self._saver.since
+            since = self._saver.last.since
         self._gone.append(Gone(since, now, died))
         if self._saver is None:
             self._job.show_initial()
             self._job.roll_back(Balance())
         else:
             self._saver.restore()
-            self._job.roll_back(self._saver.balance)
+            self._job.roll_back(self._saver.last.balance)
 
     def _lose_copies(self) -> None:
         """Nobody has a copy of the model any more: once all are there, all is as it was saved."""

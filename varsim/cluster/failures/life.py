@@ -64,7 +64,16 @@ class DrawnSteps(Steps):
     """
 
     def __init__(self, lasted: NDArray[np.int64], streams: Stream) -> None:
-        self._blocks = _drawn(_enough(lasted), streams)
+        rounds, each = lasted.shape
+        if rounds < LEAST_DRAWN:
+            what = "random ones" if each == 1 else f"random rounds of {each}"
+            raise PaceError(
+                f"the life of a job is made of its steps, and only {rounds} {what} were simulated: "
+                f"let the run make {LEAST_DRAWN * each} updates or more (stop)"
+            )
+        self._blocks = (
+            lasted[streams(block).integers(rounds, size=BLOCK)].ravel() for block in count()
+        )
         self._ahead = np.empty(0, dtype=np.int64)
         self._ends = self._ahead
 
@@ -131,22 +140,6 @@ class Pace(Steps):
 
     def advance(self, steps: int) -> None:
         """See Steps; the rhythm is that of every start."""
-
-
-def _enough(lasted: NDArray[np.int64]) -> NDArray[np.int64]:
-    rounds, each = lasted.shape
-    if rounds < LEAST_DRAWN:
-        what = "random ones" if each == 1 else f"random rounds of {each}"
-        raise PaceError(
-            f"the life of a job is made of its steps, and only {rounds} {what} were simulated: let "
-            f"the run make {LEAST_DRAWN * each} updates or more (stop)"
-        )
-    return lasted
-
-
-def _drawn(lasted: NDArray[np.int64], streams: Stream) -> Iterator[NDArray[np.int64]]:
-    for block in count():
-        yield lasted[streams(block).integers(len(lasted), size=BLOCK)].ravel()
 
 
 _NS: Final = 1e9

@@ -30,11 +30,10 @@ class Strike(NamedTuple):
 
 
 class Struck(NamedTuple):
-    """What failures of an instant, or of a time down, come to."""
+    """What failures of an instant come to."""
 
-    failures: int = 0
-    spares: int = 0  # that took over
-    away: frozenset[int] = frozenset()  # hosts that go to repair
+    failures: int
+    spares: int  # that took over
 
 
 class Strikes:
@@ -140,7 +139,7 @@ class Strikes:
             hit.update(taken)
         noticed = now + self._detection
         spares = sum(self.hosts.lose(host, noticed, repair) for host, repair in away.items())
-        return Struck(failed, spares, frozenset(away)), hit
+        return Struck(failed, spares), hit
 
     def takes(self, strike: Strike) -> set[int]:
         """The hosts that a failure takes, if they are there."""
@@ -159,7 +158,7 @@ class Strikes:
 
     def _there(self, source: int, member: int, now: int) -> list[int]:
         whole = self._hosts_of(source, member)
-        return [host for host in whole if not self.hosts.is_missing(host, now)]
+        return [host for host in whole if self.hosts.there(host) <= now]
 
     def _repair(self, strike: Strike, law: Distribution, noticed: int) -> int:
         """How long (ns) what a failure takes is away this time, once it is noticed."""
@@ -197,10 +196,6 @@ class Hosts:
     def there(self, host: int) -> int:
         """Since when, or from when on, a host is there (ns)."""
         return self._missing.get(host, 0)
-
-    def is_missing(self, host: int, now: int) -> bool:
-        """Whether nothing is there that could fail."""
-        return self.there(host) > now
 
     def lose(self, host: int, noticed: int, repair: int) -> bool:
         """A host is away from now on; whether a spare takes over, else it waits for a repair."""

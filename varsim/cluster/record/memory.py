@@ -95,7 +95,8 @@ def replica_memory(
 
 def worker_memory(workload: Workload) -> Memory:
     """What a worker without a copy of its own keeps: what it reads and sends, for each batch."""
-    read = _read(workload)
+    parts = zip(workload.tensor_sizes(), workload.sent_shares(), strict=True)
+    read = [sum(sizes) * share for sizes, share in parts]  # of every variable, for a batch
     sent = [size * ratio for size, ratio in zip(read, workload.gradient_ratios(), strict=True)]
     said = f"{workload.bytes_per_parameter} + {workload.gradient_bytes}"
     return Memory(sum(read), sum(sent), 0.0, 0.0, said)
@@ -149,12 +150,6 @@ def _state(workload: Workload, optimizer: Optimizer | None) -> int:
         return 0
     each = workload.bytes_per_parameter
     return optimizer.numbers_each * max(each, _FP32) + (_FP32 if each < _FP32 else 0)
-
-
-def _read(workload: Workload) -> list[float]:
-    """Bytes of every variable that a worker reads for a batch."""
-    parts = zip(workload.tensor_sizes(), workload.sent_shares(), strict=True)
-    return [sum(sizes) * share for sizes, share in parts]
 
 
 def full_slots(state: State, value: Array) -> int:
