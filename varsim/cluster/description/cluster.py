@@ -31,19 +31,10 @@ _BACKWARD_SHARE: Final = 2 / 3
 class Cluster(Model):
     """Workers, their compute times, parameter servers and the network between them.
 
-    Without `compute` a step takes what `device` needs for it. `placement` says how variables lie on
-    the parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
-    tensors in turn) or `by_bytes` (whole tensors, largest first, to the emptiest server).
-    `partitioner` cuts tensors into parts, which the latter two place as tensors of their own.
-    `servers_on`: each server has a machine of its own (`dedicated`), or server i is on machine i of
-    the workers (`workers`; of nodes, on a node), and what stays on a machine costs no network.
-    `overheads`: what a real runtime adds to all this; without them, nothing. `server_update`: what
-    applying a gradient takes on a parameter server; without it, no time. `backward_share`: how much
-    of a compute time is the backward pass (2/3, or what `compute` says, by default); gradients that
-    are sent while it runs are ready within it. `optimizer_time`: how long a worker takes to update
-    its own copy of the model with a gradient. `overlap_pace`: the share of its pace that an
-    all-reduce keeps while a worker of it computes, as the kernels of both share the GPUs and their
-    bus; without it, all of it.
+    With `servers_on: workers` server i is on machine i of the workers (of nodes, on a node), and
+    what stays on a machine costs no network. Gradients that are sent while the backward pass runs
+    are ready within it; an all-reduce of them may then be slower than its links (`overlap_pace`),
+    as the kernels of both share the GPUs and their bus.
     """
 
     workers: PositiveInt
@@ -238,11 +229,9 @@ class ClusterChange(Model):
 class Stop(Model):
     """A run ends as soon as one of these holds.
 
-    `global_steps`: updates made. Where strategies put different numbers of gradients into one, it
-    counts those of the largest, and the others run until they have applied as many examples; with
-    `equal_examples: false` all make so many updates. `examples`: examples in applied gradients;
-    `time`: simulated; `loss`: an update whose training loss is at or below this; every update is
-    looked at (then another limit is needed as well).
+    Where strategies put different numbers of gradients into one update, `global_steps` counts those
+    of the largest, and the others run until they have applied as many examples. With `loss` every
+    update is looked at; then another limit is needed as well.
     """
 
     global_steps: PositiveInt | None = None
@@ -255,7 +244,7 @@ class Stop(Model):
     """At the first update with this loss or a lower one."""
     equal_examples: bool = True
     """With `global_steps`: all strategies apply as many examples as the one with the largest
-    updates."""
+    updates; else all make so many updates."""
 
     conflicts: ClassVar[Sequence[Refusal]] = (
         no_effect("equal_examples: false", "no global_steps", "no other limit counts updates"),

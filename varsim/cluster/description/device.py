@@ -53,12 +53,8 @@ class Device(Model):
     """What computes: a preset by name, or a peak rate.
 
     A preset's step time is the measured one, where somebody measured the workload's model on it in
-    this `precision` (default: what TensorFlow computes float32 in on it, and PyTorch convolutions:
-    tf32 from Ampere on). Otherwise, and wherever `efficiency` is given, it is the model's FLOPs
-    over that share of the peak (default 0.4, a guess). `measured`: the best matrix product that
-    somebody measured stands for the peak of the data sheet.
-    Step times are lognormal about that mean, `sigma` the spread of their logarithm; by default that
-    of one healthy GPU among equals. 0: every step takes the same time.
+    this `precision`. Otherwise, and wherever `efficiency` is given, it is the model's FLOPs over
+    that share of the peak. Step times are lognormal about that mean.
     """
 
     model_config = ConfigDict(json_schema_extra=_or_its_name)
@@ -66,8 +62,8 @@ class Device(Model):
     preset: str | None = None
     """Name of a device: `varsim list devices`."""
     precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
-    """What the device computes in; by default what TensorFlow computes float32 in: tf32 from
-    Ampere on."""
+    """What the device computes in; by default what TensorFlow computes float32 in, and PyTorch
+    convolutions: tf32 from Ampere on."""
     measured: bool = False
     """Whether `efficiency` is a share of the best measured matrix product, not of the printed peak.
     """
@@ -76,7 +72,8 @@ class Device(Model):
     efficiency: float | None = Field(None, gt=0, le=1)
     """Share of the peak that the model reaches; default: 0.4, a guess, and a run then says so."""
     sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
-    """Spread of step times: standard deviation of their logarithm; 0 makes all the same."""
+    """Spread of step times: standard deviation of their logarithm, by default that of one healthy
+    GPU among equals; 0 makes all the same."""
     conflicts: ClassVar[Sequence[Refusal]] = tuple(
         no_effect(key, "no preset", "it chooses a rate of one") for key in ("precision", "measured")
     )
@@ -203,9 +200,7 @@ class Device(Model):
 class DropCompute(Model):
     """When a worker gives up the rest of its micro-batches of a step.
 
-    `threshold`: so long after it began with the step. It looks before each micro-batch whether that
-    long has passed, and ends the one it is at. `divide_by`: the sum of all gradients is divided by
-    how many micro-batches have been computed, or by how many there are.
+    It looks before each micro-batch whether the `threshold` has passed, and ends the one it is at.
     Giladi et al., 2023 (DropCompute, arXiv 2306.10598).
     """
 

@@ -225,11 +225,8 @@ class Mistaken(Model):
 class FailureSource(Grown):
     """What fails: each member of a `domain` on its own, again and again.
 
-    `mtbf`: mean time between failures of one member, exponential; or `per_day`: failures of one
-    member in a day; or `preset`, as often as was published of machines; or `distribution`: any, of
-    the time from one failure to the next (weibull, trace). A failure of a node or a rack takes all
-    its workers, one of a link the host that it belongs to. `repair`: how long a failed host is away
-    after it was detected, a time or a distribution of times; without it a host is back at once.
+    How often says one of `mtbf`, `per_day`, `preset` and `distribution`. A failure of a node or a
+    rack takes all its workers, one of a link the host that it belongs to.
     """
 
     later: ClassVar[tuple[str, ...]] = ("preset", "lemons", "mistaken")
@@ -244,7 +241,7 @@ class FailureSource(Grown):
     preset: str | None = None
     """As often as the machines of some operator failed, exponential: `varsim list failures`."""
     distribution: AnyDistribution | None = None
-    """Distribution of the time from one failure of a member to its next."""
+    """Distribution of the time from one failure of a member to its next (weibull, trace, ...)."""
     repair: Repair | None = None
     """How long a failed host is away once that is noticed; left out: it is back at once."""
     lemons: Lemons | None = None
@@ -330,8 +327,7 @@ class RecordedFailures(Grown):
     numbered from 0: its columns `seconds,domain,member`, and `until` if there are ends; or
     `node,start_day,end_day` in days, among any others, of the `domain` that is given. What was read
     is kept in `failures`, so that a resolved scenario needs no file; where these are given, `file`
-    only says where they came from. `since`: when, by the clock of the record, the job begins: what
-    failed before that is left out. `repair`: as of what fails at random, if no ends are known.
+    only says where they came from. There is a `repair` only if no ends are known.
     """
 
     # A key -> what is read from it, and out of date where another is put in its place.

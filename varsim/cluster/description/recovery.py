@@ -28,13 +28,11 @@ LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits o
 class RandomFailures(Grown):
     """Failures at random, drawn from streams of their own: all strategies meet the same.
 
-    `horizon`: for how long the life of a job is followed. Its steps are those that the run up to
-    `stop` shows. Without one, failures strike inside the run: workers die in it, and are back once
-    that is noticed, their host is there, and `recovery.restart` has passed. `detection`: from a
-    failure until it is noticed. `strike`: when members fail and age: `always`, also while the job
-    is down (then detection and restart begin again); only `while_running`, at work or writing a
-    checkpoint; or only `while_computing`. `recorded`: failures that happened, in place of those at
-    random or beside them.
+    The steps of a life up to the `horizon` are those that the run up to `stop` shows. Without one,
+    failures strike inside the run: workers die in it, and are back once that is noticed, their host
+    is there, and `recovery.restart` has passed. They `strike` `always`, also while the job is down
+    (then detection and restart begin again); only `while_running`, at work or writing a checkpoint;
+    or only `while_computing`.
     """
 
     later: ClassVar[tuple[str, ...]] = ("recorded",)
@@ -48,7 +46,7 @@ class RandomFailures(Grown):
     of: tuple[FailureSource, ...] = ()
     """What fails, and how often."""
     recorded: RecordedFailures | None = None
-    """Failures that happened, played back."""
+    """Failures that happened, in place of those at random or beside them."""
     conflicts: ClassVar[Sequence[Refusal]] = (
         Refusal(
             "strike: not always", "recorded", "recorded ones strike when they did", "write always"
@@ -155,19 +153,16 @@ Interval: TypeAlias = Annotated[
 class Checkpoint(Model):
     """Checkpoints of a job: one after `every` of work, rounded up to the end of a step.
 
-    `every: optimal` takes the interval that gives the most goodput under exponential failures.
-    `write`: how long it takes to write one; or `storage`: one worker sends the parameters and the
-    optimizer's state there, over its link, and reads them back in as long. In a write the job stops
-    (`mode: blocking`), or goes on, its steps `slowdown` longer, after a `snapshot` in which it
-    stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
-    job that begins again reads the last one, beside what `storage` takes.
+    To `storage` one worker sends the parameters and the optimizer's state, over its link, and it
+    reads them back in as long, beside `restore`. A checkpoint counts when its write is complete.
     Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
     and it alone stops, or goes on beside its write; time counts, not work. Copies of workers
     are not saved there: when nobody is left, all begin from the start.
     """
 
     every: Interval
-    """Work between two checkpoints; `optimal`: the interval with which most work is kept."""
+    """Work between two checkpoints; `optimal`: with which most is kept under exponential failures.
+    """
     write: Seconds | None = Field(None, ge=0)
     """How long it takes to write one checkpoint."""
     storage: BytesPerSecond | None = Field(None, gt=0)

@@ -33,16 +33,12 @@ _RATES: Final = ("payload", "reduction")
 class Overheads(Model):
     """What is not computation and not the network; nothing unless given.
 
-    `first_iteration`: every worker begins that much later (its graph is built, its connections are
-    made). A parameter server handles one request after the other: `pull` is how long reading the
-    variables holds it, `push` a gradient of one variable, `wake` telling a worker to go on (its
-    token; where there are none, that its gradient is applied). So the more workers go on at one
-    moment, the longer it takes. `commit`: from the last gradient that an update needs to the new
-    global_step; where updates are locked, the lock is held so long. `message`: one message of a
-    collective; those of all workers take turns, as on one machine. `payload`: the rate at which a
-    server copies what is read and pushed, in addition to the above, and at which the workers of a
-    collective copy their messages, while others wait for their turn. `reduction`: the rate at which
-    a worker adds what it was sent in an all-reduce to its own, before it sends that on.
+    Every worker begins with its `first_iteration`: its graph is built, its connections are made. A
+    parameter server handles one request after the other, so the more workers go on at one moment
+    (with a token, or where there are none once their gradient is applied), the longer it takes.
+    Where updates are locked, the lock is held for the `commit`, too. Messages of a collective, and
+    their copies, take turns, as on one machine; a worker adds what it was sent before it sends that
+    on.
     """
 
     first_iteration: Seconds = Field(0.0, ge=0)
@@ -58,7 +54,7 @@ class Overheads(Model):
     message: Seconds = Field(0.0, ge=0)
     """Additional time for each message of a collective."""
     payload: BytesPerSecond | None = None
-    """Rate at which what is sent and received is copied."""
+    """Rate at which what is sent and received is copied, in addition to the above."""
     reduction: BytesPerSecond | None = None
     """Rate at which a worker of an all-reduce adds what it was sent."""
 
@@ -197,10 +193,9 @@ else:
 class ServerUpdate(Model):
     """Service time of one gradient of one variable on a server: of the part that it holds.
 
-    `time`: random, drawn anew for each, in the order in which they come to a server; `rate`: bytes
-    of gradient per second, in addition. `threads`: how many gradients a server works on side by
-    side; all others wait in one queue, first come, first served. A variable that lies on several
-    servers is done when the last of them is. Reads do not wait for it.
+    Its `time` is drawn anew for each, in the order in which they come to a server, and `rate` comes
+    in addition. Those that no thread works on wait in one queue, first come, first served. A
+    variable on several servers is done when the last of them is. Reads do not wait for it.
     `none`: a gradient is applied at the end of that time, and its worker goes on then; with
     `use_locking` the lock is held for it. `sync_replicas`, `backup_workers`: it is added to what
     was gathered at the end of that time, whether it then counts or comes too late; the update with
