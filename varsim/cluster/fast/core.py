@@ -285,7 +285,9 @@ def take(r: FastRun, w: int) -> None:
             serve(r)
     else:
         worker.come = 1
-        keep_in_order(r, g)
+        if s.left == s.first_now:
+            put(r, s.now, at.SETTLES, 0, at.SETTLED)
+        keep(r, g)
 
 
 def pushed(r: FastRun, w: int) -> None:
@@ -358,14 +360,6 @@ def token(r: FastRun) -> int:
     if s.head_left == 0 and step < s.last_step:
         s.head_step, s.head_left = step + 1, s.tokens
     return step
-
-
-def keep_in_order(r: FastRun, g: int) -> None:
-    """A gradient is there; it is taken in with all that comes at this moment."""
-    s = r.state[0]
-    if s.left == s.first_now:
-        put(r, s.now, at.SETTLES, 0, at.SETTLED)
-    keep(r, g)
 
 
 def keep(r: FastRun, g: int) -> None:

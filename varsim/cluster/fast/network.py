@@ -50,7 +50,7 @@ class FastNetwork:
     def __init__(self, start: Start) -> None:
         cluster, workload, workers = start.cluster, start.workload, start.workers
         topology = cluster.network
-        self._routing = routing = topology.routing()
+        routing = topology.routing()
         alike = topology.kind == "star" and topology.flows is None
         alike = alike and cluster.servers_on == "dedicated"
         rates = [topology.rate_of(rank) if alike else float(rank) for rank in range(workers)]
