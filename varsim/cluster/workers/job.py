@@ -161,10 +161,7 @@ class Job:
 
     def allow_breaking_off(self) -> None:
         """Gradients may be given up before they are sent; to be said before any is computed."""
-        if not self.may_break_off:
-            self.may_break_off = True
-            for worker in self.workers:
-                worker.remember_draws()
+        self.may_break_off = True
 
     def explain(self, remedy: Remedy) -> None:
         """Say what would free the run if it stands still; by default a restart of any worker."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock, Process
 from varsim.cluster.description.cluster import Cluster
@@ -101,8 +101,6 @@ _READ, _QUEUE, _BARRIER = int(Phase.READ), int(Phase.QUEUE), int(Phase.BARRIER)
 _DOWN = int(Phase.DOWN)
 _NEXT = 1 << PHASE_BITS  # to be added to a code for the next iteration
 
-T = TypeVar("T")
-
 
 @dataclass(slots=True, eq=False)  # made for each gradient, in half of a NamedTuple's time
 class WorkerRead:
@@ -121,11 +119,12 @@ class Worker:
     """
 
     __slots__ = (
-        "_batches",
+        "_again",
         "_before",
         "_clock",
         "_code",
-        "_compute_times",
+        "_drawn",
+        "_draws",
         "_in_flight",
         "_phase",
         "_set_up",
@@ -164,9 +163,10 @@ class Worker:
         self.latest: Gradient | None = None  # that it has begun
         self._before: Gradient | None = None  # the one before it
         self.reads_ahead = True  # what is read is for the next gradient
-        self._compute_times = compute_times
+        self._draws = zip(compute_times, batches, strict=False)  # neither ends
+        self._drawn: tuple[int, Batches]  # the latest of them
+        self._again: tuple[int, Batches] | None = None  # what comes before the others
         self._windows = self._usual = windows
-        self._batches = batches
         self._clock = clock
         self._in_flight = in_flight
         self._spans = spans
@@ -179,12 +179,11 @@ class Worker:
     def compute_gradient(self, read: WorkerRead) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
         start = self._clock.time
-        end = start + next(self._compute_times)
-        if self._windows:
-            end = end_of(self._windows, start, end - start)
+        work, batch = self._draw()
+        end = end_of(self._windows, start, work) if self._windows else start + work
         self.iteration = iteration = self.iteration + 1
         self._code = code = self._code + _NEXT
-        gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
+        gradient = Gradient(self.rank, iteration, read, batch, start, end)
         self._in_flight[gradient] = None
         self._before, self.latest = self.latest, gradient
         self._since = end
@@ -195,8 +194,7 @@ class Worker:
     def pass_over(self, batches: int) -> None:
         """So many of the next batches, and their compute times, are for nobody."""
         for _ in range(batches):
-            next(self._compute_times)
-            next(self._batches)
+            self._draw()
 
     def begin_gradient(
         self, read: WorkerRead, shares: Sequence[float]
@@ -206,12 +204,12 @@ class Worker:
         It computes in the background, until `finish_computing`.
         """
         start = self._clock.time
-        work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
+        (work, batch), windows = self._draw(), self._windows or [(0, 1.0)]
         end = end_of(windows, start, work)
         moments = [min(end, end_of(windows, start, round(work * share))) for share in shares]
         self.iteration += 1
         self._code += _NEXT
-        gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
+        gradient = Gradient(self.rank, self.iteration, read, batch, start, end)
         self._in_flight[gradient] = None
         self._before, self.latest = self.latest, gradient
         self._since = end
@@ -226,11 +224,16 @@ class Worker:
         start = self._clock.time
         self.iteration += 1
         self._code += _NEXT
-        batch = next(self._batches)
+        work, batch = self._draw()
         gradient = Gradient(self.rank, self.iteration, None, batch, start, END_OF_TIME)
         self._in_flight[gradient] = None
         self._before, self.latest = self.latest, gradient
-        return gradient, next(self._compute_times)
+        return gradient, work
+
+    def _draw(self) -> tuple[int, Batches]:
+        """The compute time (ns) and the batch of the next gradient."""
+        self._drawn, self._again = self._again or next(self._draws), None
+        return self._drawn
 
     def update_copy(self, share: float = 1.0) -> Activity[None]:
         """Spend what it takes to update a share of the worker's own copy; it is computing."""
@@ -315,22 +318,15 @@ class Worker:
         """It computes more slowly by a factor between two moments (ns), unless it dies."""
         self._windows = slowed(self._usual or [(0, 1.0)], start, end, factor)
 
-    def remember_draws(self) -> None:
-        """From now on an iteration that was not begun after all can be taken back."""
-        self._compute_times = _Draws(self._compute_times)
-        self._batches = _Draws(self._batches)
-
     def take_back(self, gradient: Gradient) -> None:
         """The latest gradient was not begun after all: its number and draws are for the next."""
-        assert isinstance(self._compute_times, _Draws)
-        assert isinstance(self._batches, _Draws)
+        assert self._again is None
+        self._again = self._drawn
         del self._in_flight[gradient]
         self.latest = self._before
         gradient.open = 0
         self.iteration -= 1
         self._code -= _NEXT
-        self._compute_times.put_back()
-        self._batches.put_back()
 
     def breaks_off(self) -> None:
         """What the worker does ends now; nothing may be recorded of the time after it."""
@@ -351,24 +347,6 @@ class Worker:
         self._windows = self._usual
         if self._set_up:
             self.sets_up(self._set_up)
-
-
-class _Draws(Iterator[T], Generic[T]):
-    """Iterator of which the latest item can be put back."""
-
-    def __init__(self, items: Iterator[T]) -> None:
-        self._items = items
-        self._latest: list[T] = []
-        self._next: list[T] = []
-
-    def __next__(self) -> T:
-        self._latest, self._next = self._next or [next(self._items)], []
-        return self._latest[0]
-
-    def put_back(self) -> None:
-        """The latest item comes again."""
-        assert self._latest
-        self._latest, self._next = [], self._latest
 
 
 class Exit(NamedTuple):
