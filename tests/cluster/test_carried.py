@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.building import MS, run, slow
 from tests.seams import Trace, forget
@@ -50,6 +52,36 @@ class TestAtTheEnd:
             )
             assert moved(without) == {link.name: link.moved for link in one_by_one.links}
             check(without)
+
+    @both
+    @settings(max_examples=40, deadline=None)
+    @given(
+        factors=st.lists(st.sampled_from([1.0, 1.01, 1.1, 1.3]), min_size=2, max_size=7),
+        latency=st.sampled_from([0, 1, 20]),
+        overhead=st.sampled_from([0, 2]),
+        end=st.integers(100, 300),
+    )
+    def test_a_ring_by_its_formula_as_by_message(
+        self, sharing: str, factors: list[float], latency: int, overhead: int, end: int
+    ) -> None:
+        changes: Case = {
+            "cluster": {
+                "workers": len(factors),
+                "slow_workers": tuple(slow(*each) for each in enumerate(factors)),
+            },
+            "network": {
+                "sharing": sharing,
+                "latency": latency / 1e3,
+                "message_overhead": overhead / 1e3,
+            },
+            "stop": {"time": end / 1e3},
+        }
+        almost = {**changes["network"], "slow_links": (slow(0, 1 + 1e-9),)}  # goes by message
+        trace, one_by_one = (
+            timing("on_write", **{**changes, "network": network})
+            for network in (changes["network"], almost)
+        )
+        assert moved(trace) == {link.name: link.moved for link in one_by_one.links}
 
 
 class TestStandingStill:

@@ -72,7 +72,13 @@ from varsim.core.refusal import refused
 def ring_all_reduce(ranks: int) -> Schedule:
     """Reduce-scatter, then all-gather, both around a ring; every rank gets the sum of all."""
     return Schedule(
-        "an all-reduce", ranks, ranks, _stages(ranks, 1), ends=ring_ends, side_by_side=True
+        "an all-reduce",
+        ranks,
+        ranks,
+        _stages(ranks, 1),
+        ends=ring_ends,
+        sent=ring_sent,
+        side_by_side=True,
     )
 
 
@@ -148,6 +154,27 @@ def ring_ends(entries: Sequence[int] | Times, hold: int, latency: int) -> Times:
     ends = np.maximum(behind, following)
     ends[: ranks - 2] = np.maximum(ends[: ranks - 2], ahead[2:] + latency * position[: ranks - 2])
     return ends + rounds * hold
+
+
+def ring_sent(entries: Times, hold: int, latency: int, until: int) -> tuple[Times, Times]:
+    """How many messages each rank of such a ring has sent off by a moment; and when the next (ns).
+
+    Message r of a rank sets off at the latest, over m from 0 to r, of: the entry of the rank m
+    places before, plus m rounds passed on to this rank, plus the other r - m rounds spent sending.
+    """
+    ranks, rank = len(entries), np.arange(len(entries))
+    windows = [entries]  # the latest of 1, 2, 4, ... ranks up to each, but for time spent sending
+    while 1 << len(windows) <= 2 * (ranks - 1):
+        length, latest = 1 << len(windows) - 1, windows[-1]
+        windows.append(np.maximum(latest, np.roll(latest, length) + latency * length))
+    sent, latest = np.zeros((2, ranks), dtype=np.int64)
+    for length, window in reversed([(1 << power, each) for power, each in enumerate(windows)]):
+        more = sent + length
+        then = np.maximum(latest, window[(rank - sent) % ranks] + latency * sent)
+        goes = (more <= 2 * (ranks - 1)) & (then + hold * (more - 1) <= until)
+        sent, latest = np.where(goes, more, sent), np.where(goes, then, latest)
+    then = np.maximum(latest, entries[(rank - sent) % ranks] + latency * sent)
+    return sent, then + hold * sent
 
 
 def recursive_doubling(ranks: int) -> Schedule:

@@ -9,7 +9,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.collectives.plan import CollectivePlan, Lane, Send
-from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.collectives.schedule import Sent, Times
 from varsim.cluster.primitives import Countdown
 from varsim.cluster.workers.worker import Slowed
 
@@ -56,7 +56,7 @@ class Recurrence:
         received, agents = self._received, plan.schedule.agents
         if agents > 1:
             entries = np.tile(entries, agents)
-        if not plan.idle and plan.schedule.ends is not None and plan.uniform and not plan.adds:
+        if plan.schedule.ends is not None and plan.even:
             ends = np.asarray(plan.schedule.ends(entries, *plan.message), dtype=np.int64)
         else:
             ends, self._received = rounds_ends(plan.lanes, entries, received)
@@ -147,11 +147,15 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     """Count the bytes of a plan that have passed each link at `end` (ns); see Recurrence.count."""
     plan = entered.plan
     entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
+    counted = _Counted(plan, before, end)
+    if plan.schedule.sent is not None and plan.even and not entered.received.any():
+        counted.add_even(plan.schedule.sent, np.array(entries, dtype=np.int64))
+        counted.note()
+        return
     most = max(1, _AT_ONCE // max(1, plan.schedule.everybody))
     lanes = iter(plan.lanes)
     lane, left = plan.lanes[0], 0
     begins: list[Times] = []
-    counted = _Counted(plan, before, end)
 
     def begin(begun: Times) -> bool:
         nonlocal lane, left
@@ -197,6 +201,26 @@ class _Counted:
             np.add.at(self._moved, at, passed)
             np.add.at(self._left, at, sizes[kinds] * np.sum(sent, axis=1) - passed)
             np.add.at(self._messages, at, np.sum(sent, axis=1))
+
+    def add_even(self, sent: Sent, entries: Times) -> None:
+        """All rounds of what there is a formula for, of messages that all take the same time."""
+        plan, before = self._plan, self._before
+        _, routes, later, holds, sizes = plan.crossings
+        begun, _ = sent(entries, *plan.message, min(before - 1, self._end))
+        for hop in range(routes.shape[1]):
+            hold, last = int(holds[0, hop]), self._end - int(later[0, hop])
+            whole, following = sent(entries, *plan.message, min(before - 1, last - hold))
+            part = np.clip(last - following, 0, hold) / max(hold, 1) * (following < before)
+            done = 0
+            for lane in plan.lanes:
+                at, size = routes[lane.kinds, hop], sizes[lane.kinds]
+                number, off = np.clip([whole - done, begun - done], 0, lane.rounds)
+                under_way = (whole >= done) & (whole < done + lane.rounds)
+                passed = size * (number + part * under_way)[lane.sources]
+                np.add.at(self._moved, at, passed)
+                np.add.at(self._left, at, size * off[lane.sources] - passed)
+                np.add.at(self._messages, at, off[lane.sources])
+                done += lane.rounds
 
     def note(self) -> None:
         """Note it all at the links."""

@@ -144,6 +144,11 @@ class CollectivePlan:
         return len(rates) <= 1 and len(others) <= 1 and self.exclusive
 
     @cached_property
+    def even(self) -> bool:
+        """Whether all messages take the same time, and adding none."""
+        return not self.idle and self.uniform and not self.adds
+
+    @cached_property
     def relayed(self) -> bool:
         """Whether hosts on the way pass messages on."""
         return any(relays(self._paths(*pair).route) for pair in self._pairs())

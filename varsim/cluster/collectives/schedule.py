@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from varsim.core.units import span
 
 Times: TypeAlias = NDArray[np.int64]
+Sent: TypeAlias = Callable[[Times, int, int, int], tuple[Times, Times]]  # see Schedule
 
 
 class ScheduledTransfer(NamedTuple):
@@ -63,11 +64,12 @@ class Schedule:
 
     `what`: what it is, in words. `ends(entries, hold, latency)`, where there is such a formula:
     when each rank is done, given when each entered, if every message holds its links for `hold`,
-    arrives `latency` later and adding takes no time (all in ns). `side_by_side`: it stands for as
-    many that are alike as nodes have network cards, each with an equal share of the bytes; what it
-    sends from node to node leaves by all of them. `agents`: of each rank; they send and receive
-    side by side: agent a of rank r is number r + a `ranks` as a source and target. What one agent
-    of a rank sends another of it is there at once.
+    arrives `latency` later and adding takes no time (all in ns); `sent(..., until)`: how many
+    messages each has sent off by a moment, and when the next would set off. `side_by_side`: it
+    stands for as many that are alike as nodes have network cards, each with an equal share of the
+    bytes; what it sends from node to node leaves by all of them. `agents`: of each rank; they send
+    and receive side by side: agent a of rank r is number r + a `ranks` as a source and target. What
+    one agent of a rank sends another of it is there at once.
     """
 
     what: str
@@ -75,6 +77,7 @@ class Schedule:
     cut: int
     stages: tuple[Stage, ...]
     ends: Callable[[Sequence[int] | Times, int, int], Sequence[int] | Times] | None = None
+    sent: Sent | None = None
     side_by_side: bool = False
     agents: int = 1
 
