@@ -132,6 +132,15 @@ PICTURES = sorted((ROOT / "docs/gallery").glob("*.svg"))
 QUICK = ("batch_norm", "llama_scale", "metric_sum", "read_or_write")
 
 
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+def test_what_is_written_in_a_picture_of_the_gallery_can_be_read(path: Path) -> None:
+    """On a phone, where a picture is 350 pixels wide, letters have at least 9 of them."""
+    text = path.read_text()
+    (width,) = re.findall(r'viewBox="0 0 ([0-9.]+) ', text)
+    sizes = [float(size) for size in re.findall(r"font-size: ([0-9.]+)px", text)]
+    assert min(sizes) * 350 / float(width) >= 9
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",

@@ -20,6 +20,7 @@ from varsim.report.charts.style import (
     FAINT,
     INK,
     PAPER,
+    WIDTH,
     Looks,
     Made,
     Panel,
@@ -30,6 +31,7 @@ from varsim.report.charts.style import (
     panel_title,
     panels,
     plain_numbers,
+    share,
     short,
     style,
     swatch,
@@ -50,10 +52,13 @@ _MOST_NAMED: Final = 8  # marks with a text beside them
 _LETTERS: Final = 84  # along an x axis
 
 
-def drawn(views: Sequence[Chart], families: Mapping[str, str]) -> tuple[Figure, list[Axes]]:
+def drawn(
+    views: Sequence[Chart], families: Mapping[str, str], width: float = WIDTH
+) -> tuple[Figure, list[Axes]]:
     """Charts of one name as a figure, laid out, and its panels; `families`: of what is told apart.
 
-    What is of no family, where there are none, has hues in the order in which it comes.
+    What is of no family, where there are none, has hues in the order in which it comes. `width`:
+    in inches; letters are as large in a narrow figure, and fewer.
     """
     parts: list[tuple[Chart, str, Rows]] = []
     for chart in views:
@@ -63,7 +68,7 @@ def drawn(views: Sequence[Chart], families: Mapping[str, str]) -> tuple[Figure, 
                 found.setdefault(str(row[chart.panel]) if chart.panel else "", []).append(row)
         parts += [(chart, name, rows) for name, rows in found.items()]
     with style():
-        figure, axes = panels(len(parts))
+        figure, axes = panels(len(parts), width)
         every = [Panel(*part, own) for part, own in zip(parts, axes, strict=True)]
         made = _MARKS[views[0].mark](every, looks(families))
         for panel in every:
@@ -103,7 +108,7 @@ def _bars(every: Sequence[Panel], look: Looks) -> Made:
         heights += _rows(panel, label if panel is every[-1] else "")
     for panel in every:
         panel.axes.set_xlim(0, limit or 1)
-        panel.axes.xaxis.set_major_locator(MaxNLocator(6))
+        panel.axes.xaxis.set_major_locator(MaxNLocator(math.ceil(6 * share(panel.axes))))
     return Made(heights, ())
 
 
@@ -118,8 +123,8 @@ def _bar(axes: Axes, y: int, row: Mapping[str, Any], scale: float, unit: str, co
         right += half
     weight = "bold" if row["best"] else "normal"
     axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center", weight=weight)
-    # Room for the text, whose letters are about 1.4 % of the axis wide.
-    return float(right / (1 - min(0.03 + 0.014 * len(text), 0.7)))
+    # Room for the text, whose letters are about 1.4 % of the usual axis wide.
+    return float(right / (1 - min(0.03 + 0.014 / share(axes) * len(text), 0.7)))
 
 
 def _upright(every: Sequence[Panel], look: Looks) -> Made:
@@ -159,7 +164,7 @@ def _cut_bars(every: Sequence[Panel], _: Looks) -> Made:
             ends[size < 0] += size
             at, wide = start / scale, size / scale
             panel.axes.barh(y, wide, 0.66, left=at, color=part.light, hatch=part.hatch, linewidth=0)
-            if size >= _LEGIBLE * longest:
+            if size >= _LEGIBLE / share(panel.axes) * longest:
                 box: dict[str, Any] = {"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9}
                 said = percent(size / sums[name])
                 center: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
@@ -176,7 +181,7 @@ def _cut_bars(every: Sequence[Panel], _: Looks) -> Made:
 def _rows(panel: Panel, label: str) -> list[float]:
     """A label before every bar, the first at the top, in bold what wins; inches of the panel."""
     axes, series = panel.axes, panel.series()
-    names = [wrapped(name) for name in series]
+    names = [wrapped(name, max(16, int(22 * share(axes)))) for name in series]
     axes.set_yticks(range(len(names)), names)
     for tick, rows in zip(axes.get_yticklabels(), series.values(), strict=True):
         tick.set_fontweight("bold" if rows[0]["best"] else "normal")
@@ -349,7 +354,8 @@ def _dressed(every: Sequence[Panel], legend: Sequence[Artist], height: float) ->
         if chart.ticks:
             _swept(panel)
         elif "x" not in chart.log:
-            axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
+            most = math.ceil(9 * share(axes))
+            axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10]))
             if chart.mark == "lines":
                 axes.set_xlim(left=0)
         beside = [row for one in every if one.chart.y == chart.y for row in one.rows]
@@ -361,7 +367,7 @@ def _dressed(every: Sequence[Panel], legend: Sequence[Artist], height: float) ->
         else:
             tops = [np.nanmax([row["mean"], row.get("high", math.nan)]) for row in beside]
             axes.set_ylim(min(0, 1.06 * min(tops)), 1.06 * max(*tops, chart.target or 0) or 1)
-    return Made([height] * len(every), legend)
+    return Made([height * math.sqrt(share(every[0].axes))] * len(every), legend)
 
 
 def _logarithmic(axes: Axes, ticks: tuple[int, ...]) -> None:
@@ -377,8 +383,9 @@ def _swept(panel: Panel) -> None:
     places, texts = zip(*panel.chart.ticks, strict=True)
     panel.axes.update_datalim([(place, 0.0) for place in places], updatey=False)
     panel.axes.autoscale_view(scaley=False)
-    room = max(6, min(24, _LETTERS // min(len(texts), _MOST_TICKS) - 1))
-    every = -(-len(texts) // max(1, _LETTERS // (min(room, max(map(len, texts))) + 2)))
+    letters = int(_LETTERS * share(panel.axes))
+    room = max(10, min(24, letters // min(len(texts), _MOST_TICKS) - 1))
+    every = -(-len(texts) // max(1, letters // (min(room, max(map(len, texts))) + 2)))
     panel.axes.xaxis.set_major_locator(FixedLocator(places[::every]))
     panel.axes.set_xticks(places[::every], [drawable(short(one, room)) for one in texts[::every]])
 

@@ -26,7 +26,7 @@ from varsim.report.told import Chart
 INK: Final = "#1f2328"
 FAINT: Final = "#59636e"
 PAPER: Final = "#ffffff"
-_WIDTH: Final = 8.0  # inches
+WIDTH: Final = 8.0  # inches
 _PAD: Final = 0.1
 _FONT: Final = "DejaVu Sans"  # comes with matplotlib: the same on every machine
 _STYLE: Final = {
@@ -99,7 +99,7 @@ def short(text: str, width: int = 30) -> str:
 def panel_title(axes: Axes, label: str, remark: str = "") -> None:
     """The label above the left end of a panel, the remark above the right end."""
     # A letter of the label takes about 0.083 inches, one of the remark 0.075.
-    room = int((_WIDTH - 0.8 - 0.075 * len(remark)) / 0.083)
+    room = int((WIDTH * share(axes) - 0.8 - 0.075 * len(remark)) / 0.083)
     axes.set_title(drawable(short(label, room)), pad=6)
     axes.set_title(drawable(remark), loc="right", pad=6, fontsize=8.5, color=FAINT)
 
@@ -115,9 +115,15 @@ def outline(*lines: Artist) -> None:
         line.set_path_effects([withStroke(linewidth=3.2, foreground=PAPER)])
 
 
-def panels(count: int) -> tuple[Figure, list[Axes]]:
+def share(axes: Axes) -> float:
+    """How wide its figure is, as a share of the usual width: there is so much room for letters."""
+    assert isinstance(axes.figure, Figure)
+    return axes.figure.get_figwidth() / WIDTH
+
+
+def panels(count: int, width: float = WIDTH) -> tuple[Figure, list[Axes]]:
     """A figure with so many Axes below each other, on a common x axis."""
-    figure = Figure(figsize=(_WIDTH, 2.0 * count))
+    figure = Figure(figsize=(width, 2.0 * count))
     FigureCanvasAgg(figure)
     grid = figure.subplots(count, 1, sharex=True, squeeze=False)
     return figure, list(grid[:, 0])
@@ -125,7 +131,7 @@ def panels(count: int) -> tuple[Figure, list[Axes]]:
 
 def lay_out(figure: Figure, heights: Sequence[float], legend: Sequence[Artist]) -> None:
     """Give each panel its height (inches), and room for its longest labels; the legend on top."""
-    axes = figure.axes
+    axes, width = figure.axes, figure.get_figwidth()
     key = _legend(figure, legend) if legend else None
     for _ in range(2):  # which ticks there are depends on the room for them
         above = 0.0 if key is None else key.get_window_extent().height / figure.dpi + _PAD
@@ -137,13 +143,13 @@ def lay_out(figure: Figure, heights: Sequence[float], legend: Sequence[Artist]) 
             edges.append([max(0.0, round(side / figure.dpi, 3)) for side in sides])
         left, right = (max(one[side] for one in edges) + _PAD for side in (0, 1))
         height = sum(heights) + sum(one[2] + one[3] + _PAD for one in edges) + above + _PAD
-        figure.set_size_inches(_WIDTH, height)
+        figure.set_size_inches(width, height)
         if key is not None:
-            key.set_bbox_to_anchor((_PAD / _WIDTH, 1 - _PAD / height))
+            key.set_bbox_to_anchor((_PAD / width, 1 - _PAD / height))
         y = height - above - _PAD
         for one, (_, _, top, bottom), own in zip(axes, edges, heights, strict=True):
             y -= top + own
-            one.set_position((left / _WIDTH, y / height, 1 - (left + right) / _WIDTH, own / height))
+            one.set_position((left / width, y / height, 1 - (left + right) / width, own / height))
             y -= bottom + _PAD
 
 
@@ -165,7 +171,8 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
     """A legend in as many columns as fit, read row by row though it is filled by columns."""
     labels = [drawable(short(str(handle.get_label()), 40)) for handle in handles]
     longest = max(len(label) for label in labels)
-    columns = max(1, min(len(labels), 96 // (longest + 6)))
+    letters = int(96 * figure.get_figwidth() / WIDTH)
+    columns = max(1, min(len(labels), letters // (longest + 6)))
     order = [place for column in range(columns) for place in range(column, len(labels), columns)]
     # A label that begins with an underscore would be left out.
     said = [f" {label}" if label.startswith("_") else label for label in labels]
