@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from tests.building import scenario
 from tests.seams import dump_scenario
 from varsim import Scenario, ScenarioError, load
-from varsim.report.wording import names
 
 FILE = """\
 name: spelt
@@ -88,11 +87,12 @@ def test_people_see_the_name_of_its_settings_whichever_word_was_written(
     assert strategy.title == title
 
 
-def test_two_of_one_title_are_told_apart_by_the_words_that_were_written() -> None:
+def test_two_of_one_title_are_found_by_the_words_that_were_written() -> None:
     loaded = load(
         FILE.format(kind="async_ps}\n  - {kind: hogwild"), ["strategies.hogwild.overlap=true"]
     )
-    assert names(loaded) == {"async_ps": "async PS (async_ps)", "hogwild": "async PS (hogwild)"}
+    assert [one.title for one in loaded.strategies] == ["async PS", "async PS"]
+    assert [one.label for one in loaded.strategies] == ["async_ps", "hogwild"]
     assert [one.model_dump()["overlap"] for one in loaded.strategies] == [False, True]
     both = loaded.replace({"strategies.async_ps.overlap": True}).strategies
     assert [one.model_dump()["overlap"] for one in both] == [True, True]

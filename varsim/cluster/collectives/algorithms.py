@@ -71,14 +71,9 @@ from varsim.core.refusal import refused
 
 def ring_all_reduce(ranks: int) -> Schedule:
     """Reduce-scatter, then all-gather, both around a ring; every rank gets the sum of all."""
+    stages = _stages(ranks, 1)
     return Schedule(
-        "an all-reduce",
-        ranks,
-        ranks,
-        _stages(ranks, 1),
-        ends=ring_ends,
-        sent=ring_sent,
-        side_by_side=True,
+        "an all-reduce", ranks, ranks, stages, ends=ring_ends, sent=ring_sent, side_by_side=True
     )
 
 
