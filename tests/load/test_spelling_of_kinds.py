@@ -87,12 +87,11 @@ def test_people_see_the_name_of_its_settings_whichever_word_was_written(
     assert strategy.title == title
 
 
-def test_two_of_one_title_are_found_by_the_words_that_were_written() -> None:
+def test_two_of_one_title_are_told_apart_by_the_words_that_were_written() -> None:
     loaded = load(
         FILE.format(kind="async_ps}\n  - {kind: hogwild"), ["strategies.hogwild.overlap=true"]
     )
-    assert [one.title for one in loaded.strategies] == ["async PS", "async PS"]
-    assert [one.label for one in loaded.strategies] == ["async_ps", "hogwild"]
+    assert {*loaded.run().report.table.rows} == {"async PS (async_ps)", "async PS (hogwild)"}
     assert [one.model_dump()["overlap"] for one in loaded.strategies] == [False, True]
     both = loaded.replace({"strategies.async_ps.overlap": True}).strategies
     assert [one.model_dump()["overlap"] for one in both] == [True, True]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from varsim import load
 from varsim.report.notes import NOTES, SENTENCES, coded, line, plain
 from varsim.report.told import Note, Number, Value
-from varsim.report.wording import listed, names, shown, target
+from varsim.report.wording import listed, shown, target
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference" / "notes.md"
 
@@ -23,17 +22,6 @@ TUNED: dict[str, Value] = {"best": "a", "value": Number(3, unit="s"), "rate": "0
 TIED: dict[str, Value] = {"loss": "1", "tied": ("a", "b"), "low": Number(1)}
 SPAN: dict[str, Value] = {"low": Number(1, unit="s"), "high": Number(2, unit="s")}
 SHORT: dict[str, Value] = {"count": 2, "of": 3, "gradients": Number(4), "who": "a", "more": ""}
-
-TWO = """\
-name: two
-cluster:
-  workers: 2
-  compute: {kind: constant, value: 100 ms}
-  network: {kind: star, bandwidth: 1 GB/s, latency: 0 s}
-workload: {model: resnet50, batch_size: 32, problem: {kind: timing}}
-strategies: [{kind: async_ps}, {kind: hogwild}]
-stop: {global_steps: 9}
-"""
 
 
 @pytest.mark.parametrize(
@@ -91,11 +79,6 @@ def test_names() -> None:
     assert listed(tuple("abcdef")) == "a, b, c, d, e and f"
     long = [name * 20 for name in "abcdef"]
     assert listed(long) == f"{', '.join(long[:3])} and 3 more"
-
-
-def test_strategies_of_one_title_are_told_apart_by_the_words_that_were_written() -> None:
-    two = load(TWO)
-    assert names(two) == {"async_ps": "async PS (async_ps)", "hogwild": "async PS (hogwild)"}
 
 
 @pytest.mark.parametrize(
