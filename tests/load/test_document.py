@@ -124,13 +124,26 @@ HOSTILE = {
 }
 
 
+@pytest.fixture(scope="module")
+def small() -> float:
+    """The CPU time (s) of reading a small scenario on this machine."""
+    taken = []
+    for _ in range(20):
+        start = time.process_time()
+        load_text(VALID)
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_is_refused_at_once(name: str) -> None:
+def test_hostile_text_is_refused_in_the_time_of_2000_small_scenarios(
+    name: str, small: float
+) -> None:
     start = time.process_time()
     with pytest.raises(ScenarioError) as caught:
         load_text(HOSTILE[name])
     shown = str(caught.value)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 2_000 * small
     assert len(shown) < 30_000
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
     assert not JARGON.search(shown)
