@@ -65,40 +65,6 @@ def test_what_others_call_it_is_that_and_its_name(called: str, settings: str) ->
     assert called not in dump_scenario(loaded).replace(f"name: {called}", "")
 
 
-@pytest.mark.parametrize(
-    ("written", "title"),
-    [
-        ("ddp", "all-reduce (DDP)"),
-        ("on_write, overlap: true", "all-reduce (DDP)"),
-        ("MirroredStrategy", "all-reduce"),
-        ("zero2", "ZeRO-2"),
-        ("async_ps", "async PS"),
-        ("adpsgd", "gossip (AD-PSGD)"),
-        # A name of its own: nobody calls it so that has these settings.
-        ("ddp, overlap: false", "ddp"),
-        ("on_write, name: mine", "mine"),
-        ("none, name: ddp", "ddp"),
-    ],
-)
-def test_people_see_the_name_of_its_settings_whichever_word_was_written(
-    written: str, title: str
-) -> None:
-    (strategy,) = load(FILE.format(kind=written)).strategies
-    assert strategy.title == title
-
-
-def test_two_of_one_title_are_told_apart_by_the_words_that_were_written() -> None:
-    loaded = load(
-        FILE.format(kind="async_ps}\n  - {kind: hogwild"), ["strategies.hogwild.overlap=true"]
-    )
-    assert {*loaded.run().report.table.rows} == {"async PS (async_ps)", "async PS (hogwild)"}
-    assert [one.model_dump()["overlap"] for one in loaded.strategies] == [False, True]
-    both = loaded.replace({"strategies.async_ps.overlap": True}).strategies
-    assert [one.model_dump()["overlap"] for one in both] == [True, True]
-    with pytest.raises(ScenarioError, match="two strategies are called 'async PS'"):
-        load(FILE.format(kind="async_ps}\n  - {kind: on_write, name: async PS"))
-
-
 def test_what_the_file_says_stands() -> None:
     loaded = load(FILE.format(kind="ddp, overlap: false, name: plain"))
     assert loaded == load(FILE.format(kind="on_write, overlap: false, name: plain"))
@@ -168,9 +134,9 @@ def refusal(kind: str) -> str:
 def test_every_name_of_the_page_on_names_means_its_kind() -> None:
     page = Path(__file__).parents[2] / "docs" / "concepts" / "names.md"
     rows = [line.split("|") for line in page.read_text().splitlines() if line.startswith("| ")]
-    for _, _, words, meant, _ in rows[1:]:
+    for _, _, names, meant, _ in rows[1:]:
         (kind,) = re.findall(r"kind: (\w+)", meant)
-        for name in re.findall(r"`(\w+)`", words):
+        for name in re.findall(r"`(\w+)`", names):
             told = refusal(name)
             assert "unknown kind" not in told
             if not told:  # else it needs something that the name does not say

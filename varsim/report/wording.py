@@ -188,7 +188,7 @@ def names(scenario: AnyScenario) -> dict[str, str]:
     found = {}
     for one in scenario.strategies:
         found[one.label] = one.title
-        if not one.named and isinstance(one, BackupWorkers | SyncReplicas):
+        if one.name is None and isinstance(one, BackupWorkers | SyncReplicas):
             spare = scenario.cluster_of(one).workers - one.replicas_to_aggregate
             if spare > 0 or isinstance(one, BackupWorkers):
                 found[one.label] = f"sync PS + {spare} backup{'s' * (spare != 1)}"

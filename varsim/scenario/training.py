@@ -89,8 +89,7 @@ class Scenario(ShownAsFile):
         """Check the strategies that will run: those that the context names, by default all."""
         wanted: Sequence[str] = (info.context or {}).get("strategies", ())
         chosen = meant(self.strategies, wanted)
-        names = [one.label for one in self.strategies]
-        names += [one.title for one in self.strategies if one.title in {*names} - {one.label}]
+        names = [name for one in self.strategies for name in dict.fromkeys((one.label, one.title))]
         if twice := [name for name in names if names.count(name) > 1]:
             message = f"two strategies are called {twice[0]!r}; give them different names"
             last = max(

@@ -28,7 +28,6 @@ from varsim.cluster.workers.job import Job
 from varsim.core.inert import visible
 from varsim.core.refusal import refused
 from varsim.core.schema import Grown
-from varsim.core.table import as_kind
 from varsim.learning.optimizer import AnyOptimizer
 from varsim.learning.staleness import AnyStalenessPolicy
 from varsim.learning.workload import Workload
@@ -79,19 +78,9 @@ class Strategy(Grown, ABC):
         return self.kind if self.name is None else visible(self.name)
 
     @property
-    def named(self) -> bool:
-        """Whether it has a name of its own: not by which all are known that have its settings."""
-        word = as_kind(self.name or "").replace(" ", "_")
-        said = [one.split(": ") for one in self.known_with.get(word, "").split(", ") if one]
-        known = word in self.also_known_as or (
-            said and all(str(getattr(self, key)).lower() == text for key, text in said)
-        )
-        return self.name is not None and not known
-
-    @property
     def title(self) -> str:
         """What people see in tables, plots and pages: its name, or the field's name for it."""
-        return self.label if self.named else self.known_name
+        return self.label if self.name is not None else self.known_name
 
     @property
     def known_name(self) -> str:
@@ -101,7 +90,7 @@ class Strategy(Grown, ABC):
     @property
     def mention(self) -> str:
         """Its title within a sentence, where a given name is quoted."""
-        return f"'{self.title}'" if self.named else self.title
+        return self.title if self.name is None else f"'{self.title}'"
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

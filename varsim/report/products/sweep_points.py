@@ -129,7 +129,7 @@ def name_of(table: SweepTable, label: str) -> str:
     if len(every) == 1:
         return every.pop()
     one = table.strategy(label)
-    return one.title if one.named else one.called or one.kind
+    return one.title if one.name is not None else one.called or one.kind
 
 
 def spans(table: SweepTable, rows: Sequence[GridRow], best: GridRow, metric: str) -> dict[int, str]:
