@@ -206,8 +206,8 @@ def test_a_plan_of_a_month_takes_what_is_told(
     assert told
     said = " ".join(done.stdout.split())
     best, fewer, cheaper = told.groups()
-    answer = re.search(rf"Answer: .* with hot = {best}, every = optimal: ([0-9.]+) ", said)
-    closest = re.search(rf"is cheaper, hot = {fewer}, every = optimal \(([0-9.]+) ", said)
+    answer = re.search(rf"target: ([0-9.]+) USD [a-z -]+, .* with hot = {best}, every = opt", said)
+    closest = re.search(rf"hot = {fewer}, every = optimal, at ([0-9.]+) USD, reaches", said)
     assert answer
     assert closest
     assert f"{100 * (1 - float(closest[1]) / float(answer[1])):.1f}" == cheaper
