@@ -104,7 +104,10 @@ def test_without_a_browser_it_is_red(tmp_path: Path) -> None:
     assert "a browser is missing" in said
 
 
-def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("may", "status"), [("1", 0), ("0.9", 1)])
+def test_what_there_is_no_time_for_is_named_and_may_not_be_too_much(
+    tmp_path: Path, may: str, status: int
+) -> None:
     slow = "import os\nos.environ['CI_UNTIL'] = '0'"  # as the conftest has read it already
     (tmp_path / "tests").mkdir()
     text = f"{slow}\n{(ROOT / 'tests/conftest.py').read_text(encoding='utf-8')}"
@@ -112,13 +115,13 @@ def test_what_there_is_no_time_for_is_named(tmp_path: Path) -> None:
     (tmp_path / "tests/conftest.py").write_text(text, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(INI, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "tests"],
+        [sys.executable, "-m", "pytest", "-q", "-n", "1", "tests"],
         cwd=tmp_path,
-        env={**os.environ, "CI_NOTES": str(tmp_path)},
+        env={**os.environ, "CI_NOTES": str(tmp_path), "CI_LEFT_OUT": may},
         capture_output=True,
         timeout=60,
     )
-    assert done.returncode == 0
+    assert done.returncode == status
     names = (tmp_path / "names/0").read_text(encoding="utf-8").splitlines()
     assert names == [
         f"not tested: tests/test_it.py::{name} (no time was left)"

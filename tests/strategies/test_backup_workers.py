@@ -103,7 +103,7 @@ class TestTheory:
 def test_the_scenario_says_what_comes_out() -> None:
     # scenarios/tokens_or_textbook.yaml: 50 ms + 50 ms (H_16 - H_{16-N}), and at least 100 ms.
     path = Path(__file__).parents[2] / "scenarios" / "tokens_or_textbook.yaml"
-    result = simulate(load_scenario(path, ["replications=3"]))
+    result = simulate(load_scenario(path, ["replications=2"]))
     mean_step = {
         name: 1 / result.estimate(name, "updates_per_s").mean for name in result.strategies
     }
