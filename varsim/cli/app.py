@@ -116,7 +116,7 @@ def new(
         typer.Option(metavar="NAME", help="Begin with a bundled scenario: varsim list scenarios."),
     ] = None,
 ) -> None:
-    """Write a scenario to begin with, ten lines with comments."""
+    """Write a short scenario with comments to begin with."""
     from varsim.cli.catalogue import beginning
 
     text = beginning(file, like)

@@ -174,7 +174,7 @@ stop: {global_steps: 200}
 
 
 def beginning(file: Path, like: str | None) -> str:
-    """The scenario that a new file begins with: ten lines, or a bundled one."""
+    """The scenario that a new file begins with: a short one, or a bundled one."""
     if like is None:
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", file.stem).strip("_.-")
         return BEGINNING.replace("{name}", name[:64] or "scenario", 1)
