@@ -210,6 +210,8 @@ class TestBundled:
 class TestNew:
     def test_what_is_written_runs(self, small: Path, run: Run) -> None:
         assert run("new", "my first.yaml").exit_code == 0
+        assert run("new", "-").stdout.startswith("# Which way")
+        assert not Path("-").exists()
         assert len(Path("my first.yaml").read_text().splitlines()) == 11
         done = run("run", "my first.yaml", "--no-plots")
         assert done.exit_code == 0

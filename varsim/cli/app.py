@@ -108,9 +108,9 @@ def schema(imports: Imports = []) -> None:  # noqa: B006
 
 @app.command(cls=Command)
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(
-        "scenario.yaml"
-    ),
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to write it; - prints it.")
+    ] = Path("scenario.yaml"),
     like: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Begin with a bundled scenario: varsim list scenarios."),
@@ -118,8 +118,12 @@ def new(
 ) -> None:
     """Write a short scenario with comments to begin with."""
     from varsim.cli.catalogue import beginning
+    from varsim.scenario.loading import STDIN
 
     text = beginning(file, like)
+    if file == STDIN:
+        write(text.removesuffix("\n"))
+        return
     try:
         with file.open("x", encoding="utf-8", newline="\n") as opened:
             opened.write(text)

@@ -33,19 +33,26 @@ SHOWN: Final = 4  # names of a table in the list of all
 
 
 class Entry(NamedTuple):
-    """One line about a name and, where it is a kind of model, the keys it has."""
+    """One line about a name and, where it is a kind of model, the keys it has.
+
+    `names`: what others call it -> with which `key: value` it is that.
+    """
 
     about: str
     keys: str = ""
+    names: Mapping[str, str] = {}
 
 
 def strategies() -> dict[str, Entry]:
     """Kind of each strategy -> what people call it, and what it does."""
     found = _of_all(ALL_STRATEGIES)
     for kind, entry in found.items():
-        called = getattr(ALL_STRATEGIES[kind], "called", "")
-        if called:
-            found[kind] = entry._replace(about=f"{called}: {entry.about}")
+        one = ALL_STRATEGIES[kind]
+        called = getattr(one, "called", "")
+        about = f"{called}: {entry.about}" if called else entry.about
+        names = dict.fromkeys(getattr(one, "also_known_as", ()), "")
+        names |= getattr(one, "known_with", {})
+        found[kind] = entry._replace(about=about, names=names)
     return found
 
 
@@ -283,8 +290,10 @@ def printed(what: str | None, name: str | None) -> None:
         for key, entry in rows.items():
             write_prose(f"{key:<{width}}  {entry.about}", min(width + 2, 2 * ITEM))
         if any(entry.keys for entry in rows.values()):
-            write(f"\nThe keys of one: varsim list {what} {next(iter(rows))}.")
+            more = " and other names" * any(entry.names for entry in rows.values())
+            write(f"\nThe keys{more} of one: varsim list {what} {next(iter(rows))}.")
         return
+    name = next((kind for kind, entry in rows.items() if name in entry.names), name)
     try:
         known(f"entry of {what}", name, rows)
     except ValueError as error:
@@ -293,3 +302,6 @@ def printed(what: str | None, name: str | None) -> None:
     write_prose(f"{name}  {entry.about}", 4)
     for key in filter(None, re.split(r", (?=\w+: )(?![^{]*})", entry.keys)):
         write_prose(f"  {key}", 6)
+    if entry.names:
+        names = [name + f" ({setting})" * bool(setting) for name, setting in entry.names.items()]
+        write_prose(f"  Other names: {', '.join(names)}.", 4)

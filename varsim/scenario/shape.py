@@ -116,9 +116,21 @@ def known_as(text: str, tagged: Mapping[str, Shape]) -> tuple[str, str] | None:
     return None
 
 
+def name_meant(text: str, tagged: Mapping[str, Shape]) -> str | None:
+    """The nearest in letters of all kinds, and of what others call them."""
+    others = [
+        name
+        for shape in tagged.values()
+        for names in ("also_known_as", "known_with")
+        for name in getattr(shape.model, names, ())
+    ]
+    return nearest(text, [*tagged, *others])
+
+
 def kind_meant(text: str, tagged: Mapping[str, Shape]) -> tuple[str | None, str]:
-    """As `known_as`; or else the nearest kind in letters."""
-    return known_as(text, tagged) or (nearest(text, tagged), "")
+    """As `known_as`, or else that of the nearest name."""
+    name = name_meant(text, tagged) or ""
+    return known_as(text, tagged) or known_as(name, tagged) or (name or None, "")
 
 
 def field_names(shapes: Sequence[Shape]) -> list[str]:

@@ -21,8 +21,10 @@ from varsim.scenario.shape import (
     key_locations,
     kind_meant,
     kinds,
+    known_as,
     listed,
     members,
+    name_meant,
     nested,
     parameters,
 )
@@ -71,6 +73,7 @@ class Diagnosis(NamedTuple):
 
 # A key that is so like a known one (of 1) is taken for it misspelt.
 _ALIKE: Final = 0.9
+_UNLIKE: Final = 0.7  # below: rather the same key elsewhere
 _DEEP: Final = 3  # steps down a path; nobody means a key there who wrote one like a key of here
 
 
@@ -292,6 +295,7 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     elsewhere = locations.get(name, ())
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
+    alike = SequenceMatcher(None, name, meant).ratio() if meant else 0.0
     if meant is not None:
         elsewhere = [one for one in elsewhere if one.count(".") < _DEEP]
     text = f"{place.within}unknown key {quoted(name)}"
@@ -308,13 +312,15 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     elif within := nested(name, place.owner_shapes):
         meant = None
         text += f"; keys are nested: write {within}"
-    elif meant is not None and not (elsewhere and meant in present):
+    elif meant is not None and not (elsewhere and (meant in present or alike < _UNLIKE)):
         text += f"; did you mean '{meant}'?"
     elif elsewhere:
         key_locations = " or ".join(elsewhere[:3])
-        close = meant is not None and SequenceMatcher(None, name, meant).ratio() > _ALIKE
-        text += f"; did you mean '{meant}', or " if close else "; "
-        text += f"does it belong in {key_locations}?" if close else f"it belongs in {key_locations}"
+        either = alike > _ALIKE
+        text += f"; did you mean '{meant}', or " if either else "; "
+        text += (
+            f"does it belong in {key_locations}?" if either else f"it belongs in {key_locations}"
+        )
         meant = None
     else:
         meant = None
@@ -341,7 +347,8 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
         if needed := _needed(value) or _instead(place.path, node, "kind"):
             return value.mark, f"{_dotted(place.path)}: {needed}"
-        meant, setting = _meant_kind(place)
+        tagged = kinds(place.shapes)
+        meant, setting = known_as(value.text, tagged) or (name_meant(value.text, tagged), "")
         told = f"'{meant}'" + f" with '{setting}'" * bool(setting)
         guess = f"{_shown(value)}; did you mean {told}?" if meant else _shown(value)
         text = f"{_dotted(place.path)}: unknown kind {guess} (one of: {listed(options)})"
