@@ -92,6 +92,18 @@ def test_who_is_slow_is_written_as_it_was_given(who: str) -> None:
     assert varsim.load(repr(given)) == given
 
 
+def test_an_explanation_and_a_check_have_the_numbers_of_their_tables_as_frames() -> None:
+    why, checked = varsim.explain(said()).frame(), varsim.check(said()).frame()
+    for frame in (why, checked):
+        assert list(frame["strategy"]) == ["none", "on_write"]
+        assert frame["compute"].between(0, 1).all()
+    assert why["step_time_half_width"].gt(0).all()
+    assert checked["step_s"].gt(0).all()
+    assert checked["write"].max() > 0
+    space = {**said(), "sweep": {"cluster.workers": [1, 2]}}
+    assert varsim.check(space).frame()["count"].tolist() == [2]
+
+
 def test_who_is_slow_is_swept() -> None:
     changes = ["cluster.slow_workers=[{ranks: 0-0, factor: 2}]", "replications=1"]
     paths = ["cluster.slow_workers.0.ranks=0-0,0-2,[0, 1, 2]"]

@@ -195,6 +195,35 @@ class Data(NamedTuple):
         """Those of a DataFrame."""
         return cls(list(frame.columns), list(frame.itertuples(index=False)))
 
+    @classmethod
+    def of_table(cls, table: Table, rows: Sequence[str] = ()) -> Self:
+        """Those of a table, which has no others: means, half-widths and parts have columns.
+
+        `rows`: what its rows are called in data.
+        """
+        found: dict[str, Sequence[object]] = {table.corner or "strategy": rows or table.rows}
+        for one in table.columns:
+            found |= _plain_columns(one)
+        return cls(list(found), list(zip(*found.values(), strict=True)))
+
+
+def _plain_columns(column: Column) -> dict[str, Sequence[object]]:
+    """A column as data; beside numbers text is no number."""
+    cells, key = column.cells, column.key
+    if any(isinstance(cell, Shares) for cell in cells):
+        parts = [dict(cell.parts) if isinstance(cell, Shares) else {} for cell in cells]
+        return {
+            name: [one.get(name, math.nan) for one in parts]
+            for name in dict.fromkeys(name for one in parts for name in one)
+        }
+    if not any(isinstance(cell, Number) for cell in cells):
+        return {key: cells}
+    numbers = [cell if isinstance(cell, Number) else Number(math.nan) for cell in cells]
+    found: dict[str, Sequence[object]] = {key: [one.mean for one in numbers]}
+    if not all(math.isnan(one.half) for one in numbers):
+        found[f"{key}_half_width"] = [one.half for one in numbers]
+    return found
+
 
 NO_DATA: Final = Data((), ())
 

@@ -46,7 +46,7 @@ class Shown:
         return text
 
     def frame(self) -> "DataFrame":
-        """Return all numbers, those of the command's `--format csv`.
+        """Return all numbers: those of the command's `--format csv`, or else of its table.
 
         Returns
         -------

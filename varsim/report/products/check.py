@@ -12,7 +12,7 @@ from varsim.core.units import format_count, format_operations
 from varsim.report.notes import plain, plain_rows
 from varsim.report.products import cautions
 from varsim.report.products.failures import optimum
-from varsim.report.told import Cell, Column, Note, Number, Report, Shares, Table, Value
+from varsim.report.told import Cell, Column, Data, Note, Number, Report, Shares, Table, Value
 from varsim.report.wording import names, target
 from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.writing import MADE_BY
@@ -52,11 +52,13 @@ def report(checked: "Checked[Any]") -> Report:
     asks = any(note.code == "asks" for note in told[2])
     command = asked.kind if asked.kind in ("sweep", "plan") else "run"
     facts = {"made_by": MADE_BY, "name": asked.name, "kind": asked.kind}
+    labels = [one.strategy.label for one in checked] if asked.kind == "training" else ()
     return Report(
         "check",
         asked.name,
         *told,
         next=f"varsim {command} FILE{' --yes' if asks else ''}",
+        data=Data.of_table(told[1], labels),
         facts=partial(_facts, facts, told),
     )
 

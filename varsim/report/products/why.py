@@ -11,6 +11,7 @@ from varsim.report.told import (
     Cell,
     Chart,
     Column,
+    Data,
     Note,
     Number,
     Report,
@@ -46,11 +47,12 @@ def report(why: "Why") -> Report:
     from varsim.scenario.writing import dump_scenario
 
     scenario, found = why.scenario, _TellingWhy(why)
+    table = found.table()
     return Report(
         "why",
         scenario.name,
         tuple(found.headline()),
-        found.table(),
+        table,
         tuple(found.notes()),
         next="varsim explain FILE --strategy NAME" if len(found.moving) > 1 else "",
         details=tuple(found.details()),
@@ -58,6 +60,7 @@ def report(why: "Why") -> Report:
         provenance=provenance(scenario),
         families={found.named[one.label]: one.traits.family for one in scenario.strategies},
         files=_FILES,
+        data=Data.of_table(table, [one.label for one in why.accounts]),
         facts=partial(document, why),
         pictures=lambda: tuple(found.charts()),
     )
