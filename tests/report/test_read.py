@@ -81,5 +81,11 @@ def test_where_nothing_was_saved_there_is_nothing_to_read(tmp_path: Path) -> Non
         varsim.read(tmp_path)
 
 
+def test_of_an_explanation_it_is_said_where_its_numbers_are(tmp_path: Path) -> None:
+    varsim.explain(LEARNS).save(tmp_path / "out")
+    with pytest.raises(FileExistsError, match=r"is not read back: its numbers are in why\.json"):
+        varsim.read(tmp_path / "out")
+
+
 def test_there_are_no_more_public_names_than_can_be_known() -> None:
     assert len({*varsim.__all__} - {"__version__"}) <= 14

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from varsim.report.files.directory import KINDS, Kind, NotARunError, facts_in
+from varsim.report.files.directory import KINDS, Kind, NotARunError, facts_in, kinds_of
 from varsim.report.files.save import FORMS, SWEPT
 from varsim.scenario.fault import known
 from varsim.scenario.targets import EQUAL_WITHIN
@@ -141,7 +141,7 @@ class Saved:
 
 
 def read(directory: str | Path) -> Any:
-    """Read what a command, or `save`, left in a directory.
+    """Read what `run`, `sweep`, `plan`, `tune` or `compare`, or their `save`, left in a directory.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def read(directory: str | Path) -> Any:
     Raises
     ------
     FileExistsError
-        If no results were saved there.
+        If no such results were saved there.
     ValueError
         If runs of a sweep are missing.
 
@@ -175,6 +175,10 @@ def read(directory: str | Path) -> Any:
     for kind in _READ:
         if facts := facts_in(directory, kind):
             return _swept(directory) if kind == "sweep" else Saved(directory, kind, facts)
+    for kind in kinds_of(directory):
+        if (file := KINDS[kind].facts) and kind not in _READ:
+            what = f"{KINDS[kind].said}, which is not read back: its numbers are in {file}"
+            raise NotARunError(f"{directory} holds {what}")
     raise NotARunError(f"{directory} holds no results that were saved")
 
 
