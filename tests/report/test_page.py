@@ -120,6 +120,18 @@ def test_a_caption_speaks_of_bands_only_where_there_are_some(path: Path, tmp_pat
     assert "bands" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_without_a_script_a_page_names_the_picture_of_its_timeline_if_there_is_one(
+    tmp_path: Path,
+) -> None:
+    for there in (None, "timeline.svg"):
+        if there is not None:
+            (tmp_path / there).touch()
+        page.write(told(played=dict), tmp_path)
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert ("beside this page shows its first steps" in text) == (there is not None)
+        assert (f"{there} beside" in text) == (there is not None)
+
+
 def test_a_name_is_text_and_no_markup(tmp_path: Path) -> None:
     page.write(told("<b>\u202e</b>"), tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -27,9 +27,7 @@ PROVENANCE: Final = {
     "result_sha256": "SHA-256 of what was simulated",
 }
 _TEMPLATES: Final = Path(__file__).parent / "templates"
-_NO_PLAYER: Final = (
-    "Stepping through it needs JavaScript; timeline.png beside this page shows its first steps."
-)
+_NO_PLAYER: Final = "Stepping through it needs JavaScript"
 _NO_SCRIPT: Final = "walking through it takes a script, which this place does not run."
 _NARROW: Final = 51  # characters of a row that narrow screens show, too
 _BAR: Final = 7  # so many characters a bar is long there
@@ -37,8 +35,8 @@ _MOST_NAME: Final = 12  # and a name, at most
 _SHADES: Final = 10  # of the cells of a map
 
 
-def page(report: Report, files: Mapping[str, str]) -> str:
-    """The report as HTML; `files` lie beside the page."""
+def page(report: Report, files: Mapping[str, str], timeline: str = "") -> str:
+    """The report as HTML; `files` lie beside the page, and the picture of its timeline."""
     asked = report.question.partition("\n")[0]
     first, *others = map(_line, report.headline)
     header = element("h1", " · ".join(filter(None, (report.name, asked))))
@@ -47,7 +45,7 @@ def page(report: Report, files: Mapping[str, str]) -> str:
         *([element("p", " ".join(others), class_="others")] if others else []),
         *_answer(report),
         *_background(report.question),
-        *_played(report),
+        *_played(report, timeline),
         *(_map(one) for one in report.details[: report.always]),
         *_charts(report),
         element("section", element("h2", "Details", id="details"), *_details(report, files)),
@@ -134,7 +132,8 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
         for name, about in report.files.items()
         if any((place / name).exists() for place in places)
     }
-    text = page(report, files)
+    drawn = next((path.name for path in directory.glob("timeline.*")), "")
+    text = page(report, files, drawn)
     (directory / KINDS[report.kind].page).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -269,12 +268,16 @@ def _background(question: str) -> Iterator[Html]:
         yield _fold("Comments in the scenario file", *parts)
 
 
-def _played(report: Report) -> Iterator[Html]:
-    """The timeline, at first with the winner and the baseline only; else with the next."""
+def _played(report: Report, drawn: str) -> Iterator[Html]:
+    """The timeline, at first with the winner and the baseline only; else with the next.
+
+    `drawn`: the picture of it.
+    """
     if report.played is not None:
         names = dict.fromkeys((report.table.rows[0], *report.families))
         opened = {"open": list(names)[:2]}
-        without = element("noscript", element("p", _NO_PLAYER))
+        instead = f"; {drawn} beside this page shows its first steps" if drawn else ""
+        without = element("noscript", element("p", f"{_NO_PLAYER}{instead}."))
         yield _section("Timeline", *_timeline(report.played() | opened), without, id="timeline")
 
 
