@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _READ: Final[tuple[Kind, ...]] = ("run", "sweep", "plan", "tune", "compare")
 _SCENARIO: Final = {"sweep": SWEPT, "plan": "plan.yaml", "tune": "tuned.yaml"}
+_TEXTS: Final = ("unit", "note", "standing", "failure")  # columns in which nothing is said as ""
 _MET: Final = ("the answer", "met")  # verdicts of a plan
 
 
@@ -66,7 +67,13 @@ class Saved:
         from pandas import read_csv
 
         tables = [name for name, form in FORMS.get(self.kind, {}).items() if form == "csv"]
-        return read_csv(self.directory / (tables or ["summary.csv"])[0])
+        frame = read_csv(
+            self.directory / (tables or ["summary.csv"])[0],
+            dtype=dict.fromkeys(_TEXTS, str),
+            keep_default_na=False,  # a strategy may be called None
+            na_values=[""],
+        )
+        return frame.fillna({name: "" for name in _TEXTS if name in frame})
 
     @cached_property
     def runs(self) -> "DataFrame":
