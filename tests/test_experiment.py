@@ -272,7 +272,9 @@ def test_the_first_steps_of_variables_are_told() -> None:
 
 
 def test_measured_files_become_a_part_of_a_scenario() -> None:
-    found = varsim.calibrate([HERE / "data" / "calibration" / "all_reduce_16.txt"])
+    file = HERE / "data" / "calibration" / "all_reduce_16.txt"
+    found = varsim.calibrate([file])
+    assert varsim.calibrate(file) == varsim.calibrate(str(file)) == found
     assert "cluster:" in found.lines
     assert any(line.strip().startswith("network:") for line in found.lines)
 

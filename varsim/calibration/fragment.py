@@ -247,7 +247,7 @@ def fragment(
 
 
 def calibrate(
-    files: Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     options: FormOptions | None = None,
     *,
     size: float | None = None,
@@ -257,7 +257,7 @@ def calibrate(
 
     Parameters
     ----------
-    files : sequence of str or Path
+    files : str or Path, or sequence of these
         Output of nccl-tests, tables of times, profiler traces, step times; any of them together.
     options : FormOptions, optional
         What the files do not say: their form, the collective, the ranks, the unit of times.
@@ -287,11 +287,11 @@ def calibrate(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "steps.csv"
     ...     _ = file.write_text("\n".join(["step,worker,seconds", *rows]))
-    ...     print(varsim.calibrate([file]).lines[-1])
+    ...     print(varsim.calibrate(file).lines[-1])
       compute: {kind: uniform, low: 100 ms, high: 120.001 ms}
 
     """
-    paths = [Path(file) for file in files]
+    paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
     measured = read_files(paths, FormOptions() if options is None else options, lambda line: None)
     return fragment(measured, size, None, per_node)
 
