@@ -230,7 +230,8 @@ class TestCompute:
 
         assert law.kind == "trace"
         assert law.seconds == ((0.1, 0.101), (0.12, 0.119))
-        assert "fewer than 10 steps lie beyond p50, p90, p99, p99.9" in text
+        assert "from steps.csv: 2 steps of 2 workers" in text
+        assert "fewer than 10 times lie beyond p50, p90, p99, p99.9" in text
 
     def test_out_writes_the_times_beside(self) -> None:
         times = "\n".join(f"{100 + 1e-4 * s + 400 * (s % 37 == 0):.4f}" for s in range(30_000))

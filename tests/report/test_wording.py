@@ -144,6 +144,11 @@ def test_names() -> None:
             Note("short-configurations", SHORT),
             "Short runs in 2 of 3 configurations, as few as 4 gradients per worker (a).",
         ),
+        (Note("few-steps", {"count": 1}), "Only 1 step: too few to be representative."),
+        (
+            Note("times-left-out", {"count": 1}),
+            "Left out: 1 time of steps that some workers do not have.",
+        ),
         (
             Note("too-short", {"count": 1, "who": "a", "more": ""}),
             "Too short to rank: 1 gradient per worker with a.",

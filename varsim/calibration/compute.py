@@ -247,13 +247,14 @@ def _without(rows: Rows, steps: int) -> Rows:
 
 
 def _described(table: StepTable, rows: Rows) -> list[str]:
-    steps = sum(map(len, rows.values()))
-    size = f"{_counted(steps, 'step')} of {_counted(len(rows), 'worker')}"
-    lines = [f"compute, from {table.source}: {size}"]
-    known = [p for p in SHARES if steps * (1 - p) >= _ENOUGH]
+    counts = [len(row) for row in rows.values()]
+    low, high = min(counts), max(counts)
+    steps = f"{low} to {high} steps" if low < high else _counted(high, "step")
+    lines = [f"compute, from {table.source}: {steps} of {_counted(len(rows), 'worker')}"]
+    known = [p for p in SHARES if sum(counts) * (1 - p) >= _ENOUGH]
     if unknown := [f"p{100 * p:g}" for p in SHARES if p not in known]:
         lines.append(
-            f"  fewer than {_ENOUGH} steps lie beyond {', '.join(unknown)}: measure more to "
+            f"  fewer than {_ENOUGH} times lie beyond {', '.join(unknown)}: measure more to "
             "know the tail"
         )
     numbers = list(table.rows)
@@ -325,7 +326,7 @@ def _compared(choice: ChosenDistribution, *, drawn: bool) -> list[str]:
     if choice.best is None and drawn:
         fine = any(not one.refused for one in choice.candidates)
         why = (
-            f"fewer than {FEWEST} steps cannot tell families apart"
+            f"fewer than {FEWEST} times cannot tell families apart"
             if fine
             else f"no family has p50, p90 and p99 within {100 * WORST:.0f} %"
         )

@@ -394,8 +394,8 @@ NOTES: Final[dict[str, Line]] = {
         "below 0 it may be missed."
     ),
     "step-times": "{source}: {workers:worker|workers}, {steps:step|steps}, mean {mean}.",
-    "times-left-out": "Left out: {count} times of steps that some workers do not have.",
-    "few-steps": "Only {count} steps: too few to be representative.",
+    "times-left-out": "Left out: {count:time|times} of steps that some workers do not have.",
+    "few-steps": "Only {count:step|steps}: too few to be representative.",
     "slow-alike": (
         "Workers are slow {how}; if independent, a step would take {times} times the mean: replay "
         "whole steps."
