@@ -408,3 +408,9 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
     assert (said["count"], said["more"]) == (2, "")  # the length is what is swept
     table, _ = booked(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
     assert "short-rows" not in noted(table)
+
+
+@pytest.mark.parametrize("axis", ["cluster.workers: [2, 4]", "seed: [1, 2]"])
+def test_points_share_their_draws_where_they_have_one_seed(axis: str, tmp_path: Path) -> None:
+    table, _ = booked(sweep(axis), tmp_path)
+    assert ("shared-draws" in noted(table)) == ("seed" not in axis)

@@ -575,7 +575,8 @@ def _scale(table: SweepTable, rows: Sequence[GridRow], named: Mapping[str, str])
     many = [row.replications for row in rows if row.replications > 1]
     if many:
         yield Note("interval-rows", {"low": min(many), "high": max(many)})
-        if len(table.sweep.points) > 1:
+        points = table.sweep.points
+        if len(points) > 1 and len({point.scenario.seed for point in points}) == 1:
             yield Note("shared-draws")
 
 
