@@ -47,6 +47,13 @@ def test_a_ratio_by_hand() -> None:
     assert [one.mean for one in cells(found.report, "ratio slow")] == pytest.approx([0.25])
 
 
+def test_another_model_and_batch_size_are_told_first() -> None:
+    workload = {"model": "resnet50", "problem": {"kind": "timing"}, "batch_size": 8}
+    other = timed(name="other").replace({"cluster.workers": 3, "workload": workload})
+    told = list(varsim.compare(timed(), other).differences(1))
+    assert told[:3] == ["workload.model", "workload.batch_size", "cluster.workers"]
+
+
 def test_pairs_are_of_the_same_replication(small: Scenario) -> None:
     one, two = small.run(), small.replace(FAST).run()
     found = varsim.compare(one, two)

@@ -30,6 +30,8 @@ SLOWER: Final = "slower"
 _SPEED: Final = "examples_per_s"
 # In these keys scenarios differ without being told of it.
 _NOT_TOLD: Final = ("name", "seed", "replications", "modes")
+# By these an example, or a step, is another one: told first.
+_FIRST: Final = ("workload.model", "workload.batch_size")
 _MOST_LETTERS: Final = 60  # of a value that differs
 
 
@@ -175,7 +177,7 @@ class SideBySide(Shown):
         return sha256(" ".join([*every, self.metric]).encode()).hexdigest()
 
     def differences(self, other: int) -> dict[str, tuple[str, str]]:
-        """Return what another scenario says otherwise.
+        """Return what another scenario says otherwise, model and batch size first.
 
         Strategies that are not compared are left out, as are names, seeds and replications.
 
@@ -194,7 +196,9 @@ class SideBySide(Shown):
             _content(self.sides[at].scenario, {row[at]: row[0] for row in self.rows})
             for at in (0, other)
         )
-        return {path: (_text(one), _text(new)) for path, one, new in _differing(mine, own)}
+        found = {path: (_text(one), _text(new)) for path, one, new in _differing(mine, own)}
+        first = {path: found[path] for path in _FIRST if path in found}
+        return first | found
 
     def _cells(self) -> Iterator[tuple[int, int]]:
         return ((row, side) for row in range(len(self.rows)) for side in range(len(self.sides)))
