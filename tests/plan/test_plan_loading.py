@@ -160,7 +160,7 @@ class TestRefused:
             load_text(text(), "a.yaml")
         with pytest.raises(ScenarioError, match=r"this file asks for a plan: 'varsim plan a.yaml'"):
             sweep_of_text(text(), "a.yaml")
-        with pytest.raises(ScenarioError, match="nothing is asked: add, say, plan: "):
+        with pytest.raises(ScenarioError, match="nothing is asked: add to the file, say, plan: "):
             question_of_text(BASE, "a.yaml")
         with pytest.raises(ScenarioError, match="either a sweep or a plan"):
             question_of_text(text() + "sweep:\n  seed: [1, 2]\n", "a.yaml")

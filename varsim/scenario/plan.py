@@ -210,7 +210,9 @@ def question_of_text(
         said = "a scenario of kind variables is not planned: sweep it"
         raise ScenarioError([Fault.at(root.keys["kind"], said)])
     if BLOCK not in root.keys:
-        raise ScenarioError([Fault(source, 0, 0, f"nothing is asked: add, say, {_EXAMPLE}")])
+        raise ScenarioError(
+            [Fault(source, 0, 0, f"nothing is asked: add to the file, say, {_EXAMPLE}")]
+        )
     if SWEEP in root.keys:
         message = "a file has either a sweep or a plan"
         raise ScenarioError([Fault.at(root.keys[SWEEP], message)])
