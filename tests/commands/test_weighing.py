@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.seams import app as cli
+from varsim import ScenarioError, load
 
 SMALL = """\
 name: endless
@@ -40,8 +41,9 @@ def test_a_step_of_many_years_is_refused(
     more = ["--set", "cluster.workers=2,3"] if command == "sweep" else []
     done = varsim(command, file, "--set", f"cluster.network.sharing={sharing}", *more)
     assert done.exit_code == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("varsim: one step of all-reduce takes about 1,230,556 h (553 MB")
+    line = done.stderr.splitlines()[0]
+    said = "error: one step of all-reduce takes about 1,230,556 h (553 MB at 1 bit/s), but "
+    assert line.startswith(f"{file}:6:36: {said}")
     assert line.endswith("is the unit of cluster.network.bandwidth right?")
     assert not (file.parent / "reports").exists()
 
@@ -49,15 +51,46 @@ def test_a_step_of_many_years_is_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("cluster.network.bandwidth=1e-300 bit/s", "takes about inf (553 MB at "),
-        ("cluster.compute={kind: constant, value: 1e10 s}", "cluster.compute right?"),
+        ("network.bandwidth=1e-300 bit/s", "inf (553 MB at ... the unit of {}.network.bandwidth"),
+        ("network.latency=1e30 s", "(2.78e+26 h in 2 rounds) ... the unit of {}.network.latency"),
+        ("network.message_overhead=1e30 s", "(overheads alone) ... the unit of {}.network.mess"),
+        ("network.slow_links=[{rank: 1, factor: 1e300}]", "1 ... {}.network.slow_links[0].factor"),
+        (
+            "compute={kind: constant, value: 1e10 s}",
+            "(computing alone) ... the unit of {}.compute.value",
+        ),
+        ("slow_workers=[{rank: 1, factor: 1e11}]", "(worker 1 comp ... {}.slow_workers[0].factor"),
+        ("overheads={message: 1e20 s}", "(overheads alone) ... the unit of {}.overheads.message"),
+        ("optimizer_time=1e10 s", "(the optimizer alone) ... the unit of {}.optimizer_time"),
+        (
+            "server_update={rate: 1e-20 B/s}",
+            "(a server's update alone) ... the unit of {}.server_update",
+        ),
     ],
 )
-def test_what_no_number_can_say_is_refused_too(file: Path, change: str, said: str) -> None:
-    done = varsim("check", file, "--set", change)
+def test_whatever_makes_a_step_too_long_is_named_in_one_line(
+    file: Path, change: str, said: str
+) -> None:
+    enough = ("--set", "cluster.network.bandwidth=1 Gbit/s")
+    done = varsim("check", file, *enough, "--set", f"cluster.{change}")
     assert done.exit_code == 2
-    assert said in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    how, field = said.format("cluster").split(" ... ")
+    assert line.startswith(f"--set cluster.{change}: error: one step of ")
+    assert how in line
+    assert line.partition(", but the clock ends at 1,281,000 h: is ")[2].startswith(field)
+
+
+def test_a_worker_that_is_slow_for_a_while_only_is_no_step_too_long(file: Path) -> None:
+    enough = ("--set", "cluster.network.bandwidth=1 Gbit/s")
+    slow = "cluster.slow_workers=[{rank: 1, factor: 1e300, until: 2 s}]"
+    assert varsim("check", file, *enough, "--set", slow).exit_code == 0
+
+
+def test_in_python_too_it_is_an_error_of_the_scenario(file: Path) -> None:
+    scenario = load(file, {"cluster.network.bandwidth": "1 Gbit/s"})
+    with pytest.raises(ScenarioError, match="the clock ends"):
+        scenario.replace({"cluster.network.latency": "1e30 s"})
 
 
 def test_a_run_of_many_long_steps_is_one_line(file: Path) -> None:

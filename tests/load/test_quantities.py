@@ -64,7 +64,7 @@ def of_file(text: str, dimension: str) -> Any:
         ("1 GiB/s", "rate", 2.0**30),
         ("312 TFLOP/s", "flops", 312e12),
         ("1.979 PFLOP/s", "flops", 1.979e15),
-        ("7 FLOP/s", "flops", 7.0),
+        ("70 FLOP/s", "flops", 70.0),
         ("1200 examples/s", "throughput", 1200.0),
     ],
 )

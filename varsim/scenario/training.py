@@ -25,6 +25,7 @@ from varsim.cluster.servers.placement import check_parts
 from varsim.core.refusal import RefusalError
 from varsim.learning.workload import Workload
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
+from varsim.scenario.long_steps import check_long_steps
 from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.scenario.use import served, unused, without_unused
 from varsim.scenario.writing import ShownAsFile
@@ -121,6 +122,9 @@ class Scenario(ShownAsFile):
             return self  # whoever asked for strategies that are not there is told so
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_unused_settings(list(compress(self.strategies, chosen)))
+        if (info.context or {}).get("text"):  # of a file, that people wrote
+            for index, strategy in compress(enumerate(self.strategies), chosen):
+                check_long_steps(self.workload, self.cluster_of(strategy), strategy, index)
         if self.stop.time is not None and (self.report.measure_after or 0) >= self.stop.time:
             raise ValueError("report.measure_after leaves nothing to measure before stop.time")
         if len(self.strategies) == 1 and not self.stop.equal_examples:

@@ -17,15 +17,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.description.device import DEVICE_SIGMA
 from varsim.cluster.failures.interruptions import MOST, InterruptionRules
 from varsim.cluster.failures.life import PaceError
 from varsim.cluster.record.trace import Outcome, Standstill, Trace
 from varsim.cluster.workers.job import TooLongError
 from varsim.core import presets
-from varsim.core.units import format_bytes, format_count, format_rate, format_seconds
-from varsim.learning.workload import Workload
+from varsim.core.units import format_count
 from varsim.scenario.training import AnyScenario, Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.gradients import (
@@ -292,7 +290,6 @@ def _speedup(scenario: Scenario, other: Scenario) -> float:
 MOST_GRADIENTS: Final = 1e8
 MOST_HOSTS: Final = 100_000  # or workers and servers
 MOST_COUNTED: Final = 60  # cases of a sweep of which gradients are counted
-_FEW_STEPS: Final = 4  # in all the time that the clock counts
 _LARGEST: Final = 300.0  # of exponents
 _TRILLION: Final = 1e12
 
@@ -313,14 +310,7 @@ def gradients(scenario: AnyScenario, rates: Mapping[str, float] | None = None) -
 
 
 def impossible(scenario: Scenario) -> str:
-    """Why no run would end: a step is too long for the clock, or too much fails; or nothing."""
-    longest = longest_step(scenario)
-    if longest.seconds > END_OF_TIME / 1e9 / _FEW_STEPS:
-        return (
-            f"one step of {longest.strategy} takes about {format_seconds(longest.seconds)} "
-            f"({longest.why}), but the clock ends at 1,281,000 h: is the unit of {longest.field} "
-            "right?"
-        )
+    """Why no run would end, as too much fails; or nothing."""
     found = hopeless(scenario)
     return "" if found is None else f"{found.strategy}: {found.reason}"
 
@@ -339,11 +329,9 @@ def excessive(number: float, machines: int) -> str:
 
 def excess(scenarios: Sequence[AnyScenario], replications: int, *, sure: bool = False) -> str:
     """Why the runs of many scenarios are not to be made; those that fail at once do not count."""
+    if sure:
+        return ""
     some = [one for one in spread(scenarios) if isinstance(one, Scenario)]
-    reasons = (impossible(one) for one in some if hopeless(one) is None)
-    found = next(filter(None, reasons), "")
-    if found or sure:
-        return found
     return excessive(gradients_of_all(scenarios, replications), max(map(hosts, some), default=0))
 
 
@@ -366,21 +354,6 @@ def hosts(scenario: Scenario) -> int:
     """Workers and parameter servers, at most."""
     clusters = [(one, scenario.cluster_of(one)) for one in scenario.strategies]
     return max(one.workers(cluster) + cluster.parameter_servers for one, cluster in clusters)
-
-
-class LongStep(NamedTuple):
-    """About what an update of a strategy takes (s), which field says so, and how."""
-
-    strategy: str
-    seconds: float
-    field: str
-    why: str
-
-
-def longest_step(scenario: Scenario) -> LongStep:
-    """Of the strategy for which computing, or sending, a gradient is longest."""
-    steps = [_long_step(scenario, strategy) for strategy in scenario.strategies]
-    return max(steps, key=lambda one: one.seconds)
 
 
 class Hopeless(NamedTuple):
@@ -481,41 +454,6 @@ def gradients_of_a_run(scenario: Scenario, strategy: Strategy, rate: float | Non
                 rate *= begun / each
         limits.append(stop.time * rate)
     return min(limits)
-
-
-def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
-    """A gradient is computed, or sent over a worker's link; to all workers in rounds of a ring."""
-    cluster, workload = scenario.cluster_of(strategy), scenario.workload
-    workers = strategy.workers(cluster)
-    share = min(
-        1.0, strategy.gradients_per_update(cluster) / (strategy.round.micro_batches * workers)
-    )
-    each = strategy.round.micro_batches
-    computing = each * share * cluster.compute_distribution(workload).expectation()
-    size = _sent(workload, strategy) if workers > 1 else 0.0
-    rounds = 2 * (workers - 1) if strategy.sends.to == "workers" else 1
-    latency = share * rounds * cluster.network.delay if size else 0.0
-    moving = share * size / cluster.network.worker_rate
-    if computing >= latency + moving:
-        return LongStep(strategy.mention, computing, "cluster.compute", "computing alone")
-    if latency >= moving:
-        why = f"{format_seconds(cluster.network.delay)} in {rounds} round{'s' * (rounds > 1)}"
-        return LongStep(strategy.mention, latency + moving, "cluster.network.latency", why)
-    why = f"{format_bytes(size)} at {format_rate(cluster.network.worker_rate)}"
-    return LongStep(strategy.mention, latency + moving, "cluster.network.bandwidth", why)
-
-
-def _sent(workload: Workload, strategy: Strategy) -> float:
-    """Bytes that a worker sends, or is sent, for every gradient: its own or their mean."""
-    if strategy.sends.what == "gradients":
-        parts = zip(
-            workload.tensor_sizes(),
-            workload.sent_shares(),
-            workload.gradient_ratios(),
-            strict=True,
-        )
-        return math.fsum(sum(sizes) * share * ratio for sizes, share, ratio in parts)
-    return workload.size() / strategy.round.steps if strategy.sends.what == "parameters" else 0.0
 
 
 def _fastest(scenario: Scenario, strategy: Strategy) -> float:
