@@ -54,7 +54,7 @@ def varsim(*arguments: object) -> Result:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("stop={global_steps: 200000000}", "million gradients to compute, "),
+        ("stop={global_steps: 200000000}", "illion gradients to compute, "),
         ("stop={time: 1e9 s}", " gradients to compute, "),
         ("cluster.workers=100001", "100,002 workers and servers, "),
     ],
@@ -69,6 +69,16 @@ def test_what_is_absurd_wants_a_yes(file: Path, command: str, change: str, said:
     assert said in line
     assert line.endswith("or give --yes")
     assert not Path("reports").exists()
+
+
+def test_the_yardstick_is_counted_with_what_is_run(file: Path) -> None:
+    """Workers that wait for the network compute little, but one alone computes all the time."""
+    fast = ("--set", "cluster.compute={kind: constant, value: 1 ns}", "--set", "stop={time: 1 s}")
+    chosen = ("--strategy", "none", "--quiet")
+    done = varsim("run", file, *chosen, *fast)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("varsim: about 1 billion gradients to compute, ")
+    assert varsim("explain", file, *chosen, *fast).exit_code == 0
 
 
 def test_with_yes_it_is_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,7 +277,7 @@ def _why(what: Any, out: Path | None, quiet: bool, sure: bool) -> "Report":
         check_target(out, "why")
         if other := replaced(out, "why", Origin.of(what)):
             complain(f"varsim: {other}")
-    refuse_excess(what, sure)
+    refuse_excess(what, sure, yardstick=False)
     with Progress(quiet) as progress:
         report: Report = what.explain(progress=progress).report
     return report
@@ -325,8 +325,11 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def refuse_excess(what: Any, sure: bool) -> None:
-    """End the command where a run would not end, or is too much unless somebody is sure."""
+def refuse_excess(what: Any, sure: bool, *, yardstick: bool = True) -> None:
+    """End the command where a run would not end, or is too much unless somebody is sure.
+
+    `yardstick`: whether one worker alone is run as well.
+    """
     if what.kind == "variables":
         from varsim.study.program import excess as excess_of_messages
 
@@ -341,6 +344,8 @@ def refuse_excess(what: Any, sure: bool) -> None:
             number = beginning.gradients(scenario)
             if number > beginning.MOST_GRADIENTS and scenario.stop.time is not None:
                 number = beginning.gradients(scenario, rates(begin(scenario)))
+            if yardstick:
+                number += beginning.gradients_of_yardstick(scenario)
             said = beginning.excessive(number, beginning.hosts(scenario))
     if said:
         refuse(said)

@@ -25,7 +25,7 @@ from varsim.cluster.workers.job import TooLongError
 from varsim.core import presets
 from varsim.core.units import format_count
 from varsim.scenario.training import AnyScenario, Scenario, runs_made
-from varsim.strategies import Strategy
+from varsim.strategies import Single, Strategy
 from varsim.study.gradients import (
     NANOSECONDS,
     GradientTable,
@@ -307,6 +307,14 @@ def gradients(scenario: AnyScenario, rates: Mapping[str, float] | None = None) -
         runs_made(scenario, one) * gradients_of_a_run(scenario, one, known.get(one.label))
         for one in scenario.strategies
     )
+
+
+def gradients_of_yardstick(scenario: AnyScenario) -> float:
+    """How many gradients are computed besides by one worker alone, with which runs are compared."""
+    if not isinstance(scenario, Scenario):
+        return 0.0
+    one = Single()
+    return runs_made(scenario, one) * gradients_of_a_run(scenario.undisturbed, one, None)
 
 
 def impossible(scenario: Scenario) -> str:
