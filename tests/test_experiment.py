@@ -1,5 +1,6 @@
 """Experiments from Python: a path, a text or a dict of any kind, and what the verbs return."""
 
+import math
 import re
 import subprocess
 import sys
@@ -83,6 +84,18 @@ def test_values_are_changed_by_their_paths_with_numbers_in_si() -> None:
     assert [one.kind for one in alone.strategies] == ["on_write"]
     with pytest.raises(varsim.ScenarioError, match=r"did you mean 'seed'"):
         scenario.replace(sed=3)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("path", ["stop.time", "cluster.network.bandwidth"])
+def test_a_number_that_is_none_is_an_error_at_its_path(path: str, value: float) -> None:
+    with pytest.raises(varsim.ScenarioError, match=f"{path}: infinity and nan are not possible"):
+        varsim.load(SMALL).replace({path: value})
+
+
+def test_an_engine_that_is_not_there_is_an_error_of_the_argument() -> None:
+    with pytest.raises(ValueError, match=r"^engine is auto, simpy or fast, not 'foo'"):
+        varsim.run(SMALL, engine="foo")
 
 
 @pytest.mark.parametrize("who", ["rank: 1", "ranks: 0-1", "ranks: [0, 2]"])

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from varsim.core.table import as_kind
 from varsim.core.units import span
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
-from varsim.scenario.fault import Fault, Mark, Source, nearest, quoted
+from varsim.scenario.fault import Fault, Mark, Source, nearest, printable, quoted
 from varsim.scenario.shape import Shape, field_names, members, read_from
 
 # `--set a.b=1`, once or again and again, as it stands in a sentence.
@@ -82,8 +82,11 @@ def steps(path: str, root: Node | None = None) -> list[str]:
         named = found[1]
         found[1] = _strategy(named, listed)
         if len(found) > 2 and not re.fullmatch("-?[0-9]+", found[1]):
-            meant = nearest(named, _called(listed))
+            there = _called(listed)
+            meant = nearest(named, there)
             instead = f"; did you mean strategies.{meant}?" if meant else ""
+            if there and not meant:
+                instead = f"; there are: {', '.join(dict.fromkeys(map(printable, there)))}"
             raise ChangeError(f"no strategy has the name or kind {quoted(named)}{instead}")
     return found
 

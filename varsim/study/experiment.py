@@ -1,6 +1,7 @@
 """The verbs of `varsim`: what can be asked of a scenario, a sweep or a plan."""
 
 import json
+import math
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -518,7 +519,9 @@ def _found(
 def made_by(engine: "Engine") -> Iterator[None]:
     """Runs are made by this engine meanwhile; by default by the one that was asked for before."""
     from varsim.cluster.fast import ENGINE
+    from varsim.cluster.fast.choice import check_engine
 
+    check_engine("engine", engine)
     before = os.environ.get(ENGINE)
     if engine != "auto":
         os.environ[ENGINE] = engine
@@ -595,10 +598,18 @@ def _said(value: object, dimension: str, *, inside: bool = False) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(_said(one, dimension, inside=True) for one in value)}]"
     if isinstance(value, Real) and not isinstance(value, bool):
-        if dimension:
-            return to_text(float(value), dimension)
+        if dimension and math.isfinite(number := _float(value)):
+            return to_text(number, dimension)
         value = int(value) if isinstance(value, Integral) else float(value)
     return json.dumps(value, default=_plain)
+
+
+def _float(value: Real) -> float:
+    """The nearest float; infinity where a whole number is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _plain(value: object) -> object:

@@ -50,9 +50,14 @@ def pick(start: Start, rules: Rules | None, among: float = 0.0) -> Picked:
 def asked() -> Engine:
     """The engine that is asked for."""
     said = os.environ.get(ENGINE, "auto")
-    if said not in get_args(Engine):
-        raise ValueError(f"{ENGINE} is auto, simpy or fast, not {said!r}")
+    check_engine(ENGINE, said)
     return cast(Engine, said)
+
+
+def check_engine(name: str, said: str) -> None:
+    """Raise ValueError where what the argument or variable of a name says is no engine."""
+    if said not in get_args(Engine):
+        raise ValueError(f"{name} is auto, simpy or fast, not {said!r}")
 
 
 def can_compile() -> bool:
