@@ -94,8 +94,9 @@ def test_a_number_that_is_none_is_an_error_at_its_path(path: str, value: float) 
 
 
 def test_an_engine_that_is_not_there_is_an_error_of_the_argument() -> None:
+    wrong: Any = "foo"
     with pytest.raises(ValueError, match=r"^engine is auto, simpy or fast, not 'foo'"):
-        varsim.run(SMALL, engine="foo")
+        varsim.run(SMALL, engine=wrong)
 
 
 @pytest.mark.parametrize("who", ["rank: 1", "ranks: 0-1", "ranks: [0, 2]"])

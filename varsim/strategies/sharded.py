@@ -33,9 +33,9 @@ class Sharded(NamedTuple):
     the forward and again before the backward pass, with `overlap` while the bucket before is
     computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020. Buckets of the last
     two are blocks of the model, the units that FSDP is told to wrap, by default (`bucketing:
-    blocks`). Gradients of which each keeps a shard are scattered, and parameters of which it does
-    gathered, for every micro-batch, as DeepSpeed does (stages 2 and 3) and FSDP outside of
-    `no_sync`; else once, after the last one.
+    blocks`; of ZeRO-2 with `overlap`, else all is one). Gradients of which each keeps a shard are
+    scattered, and parameters of which it does gathered, for every micro-batch, as DeepSpeed does
+    (stages 2 and 3) and FSDP outside of `no_sync`; else once, after the last one.
     With `shard_group` so many neighbouring ranks share one copy in shards, and groups all-reduce
     the shards of gradients with each other, on a stream of its own (PyTorch: HYBRID_SHARD, HSDP).
     With `overlap: forward` the next forward pass goes on beside the all-reduce, which is in two
