@@ -26,6 +26,14 @@ class RefusalError(ValueError):
         return RefusalError(message, *path, *self.path)
 
 
+class RefusalsError(ValueError):
+    """Several refusals of one model, each with its path."""
+
+    def __init__(self, each: Sequence[RefusalError]) -> None:
+        super().__init__("\n".join(map(str, each)))
+        self.each = each
+
+
 def refused(path: str, says: str) -> RefusalError:
     """The refusal of what is at a path, which is what the sentence begins with.
 

@@ -206,7 +206,7 @@ def _by_kind(root: MappingNode, model: type[BaseModel]) -> MappingNode:
         if meant is None:
             continue
         kind, settings = meant
-        node.values["kind"] = ScalarNode(given.mark, kind, kind)
+        node.values["kind"] = ScalarNode(given.mark, given.text, kind)
         said = [setting.split(": ") for setting in settings.split(", ") if setting]
         for key, text in [["name", given.text], *said]:
             if key not in node.values and (key != "overlap" or in_turn):

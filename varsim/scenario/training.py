@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
 from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, model_validator
 
 from varsim.cluster.description.cluster import Cluster, Stop
-from varsim.cluster.description.failures import ProcessEvent, check_events
+from varsim.cluster.description.failures import ProcessEvent, refused_events
 from varsim.cluster.description.recovery import (
     Checkpoint,
     RandomFailures,
@@ -22,7 +22,7 @@ from varsim.cluster.description.recovery import (
 from varsim.cluster.failures.life import fewest
 from varsim.cluster.record.memory import Memory
 from varsim.cluster.servers.placement import check_parts
-from varsim.core.refusal import RefusalError
+from varsim.core.refusal import RefusalError, RefusalsError
 from varsim.learning.workload import Workload
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.long_steps import check_long_steps
@@ -100,6 +100,7 @@ class Scenario(ShownAsFile):
             )
             key = "kind" if self.strategies[last].name is None else "name"
             raise RefusalError(message, "strategies", last, key)
+        found: list[RefusalError] = []  # of each strategy, and of each event
         for index, strategy in compress(enumerate(self.strategies), chosen):
             try:
                 if strategy.on is not None:
@@ -117,10 +118,12 @@ class Scenario(ShownAsFile):
                     strategy.check_life(cluster, recovery.policy, recovery.fewest or 1)
             except ValueError as error:
                 known = error if isinstance(error, RefusalError) else RefusalError(str(error))
-                raise known.within("strategies", index) from None
+                found.append(known.within("strategies", index))
         if not any(chosen):
             return self  # whoever asked for strategies that are not there is told so
-        check_events(self.events, self.cluster.workers, self.stop.time)
+        found += refused_events(self.events, self.cluster.workers, self.stop.time)
+        if found:
+            raise RefusalsError(found) if len(found) > 1 else found[0]
         self._refuse_unused_settings(list(compress(self.strategies, chosen)))
         if (info.context or {}).get("text"):  # of a file, that people wrote
             for index, strategy in compress(enumerate(self.strategies), chosen):

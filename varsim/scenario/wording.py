@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from varsim.core.gone import instead
-from varsim.core.refusal import RefusalError, dotted
+from varsim.core.refusal import RefusalError, RefusalsError, dotted
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
 from varsim.scenario.shape import (
@@ -77,6 +77,14 @@ _UNLIKE: Final = 0.7  # below: rather the same key elsewhere
 _DEEP: Final = 3  # steps down a path; nobody means a key there who wrote one like a key of here
 
 
+def _each(detail: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """A detail, or one for each that a model refuses together, with the path `at` which it is."""
+    error = detail.get("ctx", {}).get("error")
+    if not isinstance(error, RefusalsError):
+        return [detail]
+    return [{**detail, "ctx": {"error": one}, "at": one.path} for one in error.each]
+
+
 def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> MappingNode:
     """Correct misspelt keys and kinds of a tree, in place."""
     for path, old, meant in corrections:
@@ -108,7 +116,8 @@ def faults_of(
     another key was meant, and it is not complained of. At most a thousand details are looked
     at, to bound the cost of a hostile file.
     """
-    details = error.errors(include_url=False, include_input=False)
+    told = error.errors(include_url=False, include_input=False)
+    details = [one for detail in told for one in _each(detail)]
     left_out = max(0, len(details) - _MOST_WORDED)
     places = [(_Place.of(detail["loc"], root, model), detail) for detail in details[:_MOST_WORDED]]
     places.sort(key=lambda pair: pair[0].order)
@@ -134,8 +143,9 @@ def faults_of(
             continue
         if place.path in guessed and detail["type"] == "model_attributes_type":
             continue
-        if place.path not in worded and place.path not in renamed:
-            worded[place.path] = Fault.at(*_worded(place, detail))
+        at = (*place.path, *detail.get("at", ()))
+        if at not in worded and place.path not in renamed:
+            worded[at] = Fault.at(*_worded(place, detail))
             if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)[0]):
                 corrections.append(Correction(place.path, "kind", kind))
     return Diagnosis(list(worded.values()), left_out, corrections)
@@ -426,9 +436,23 @@ def _refused(place: _Place, error: object) -> tuple[Mark, str]:
     before, _, after = own.partition(named)
     said = re.match(r" ([\w.+-]+)", after) if len(told) == 1 else None
     elsewhere = isinstance(error, RefusalError) and before.strip() not in ("", "a", "an", "the")
+    owner = told[-2][2] if len(told) > 1 else place.node
+    text += _set_by_kind(told[-1], owner)
     if isinstance(value, ScalarNode) and (elsewhere or (said and value.text == said[1])):
         mark = value.mark
     return mark, text
+
+
+def _set_by_kind(setting: tuple[str | int, Mark, Node], owner: Node) -> str:
+    """What sets it, where the file does not: a name of a kind that says more, such as `ddp`."""
+    key, mark, value = setting
+    kind = owner.values.get("kind") if isinstance(owner, MappingNode) else None
+    if not isinstance(kind, ScalarNode) or not isinstance(value, ScalarNode):
+        return ""
+    if mark is not kind.mark or key in ("kind", "name"):
+        return ""
+    instead = f"; write {key}: false" if value.value is True else ""
+    return f" ({kind.text} sets {key}: {value.text}{instead})"
 
 
 def _there(node: Node, path: Iterable[str]) -> list[tuple[str | int, Mark, Node]]:
@@ -461,5 +485,5 @@ def _instead(path: Sequence[str | int], owner: MappingNode | None, key: str) -> 
     value, kind = owner.values.get(key), owner.values.get("kind")
     owners = [step for step in path if isinstance(step, str)][-1:]
     if isinstance(kind, ScalarNode):
-        owners.append(kind.text)
+        owners.append(str(kind.value))
     return instead(owners, key, value.text if isinstance(value, ScalarNode) else "")

@@ -86,37 +86,44 @@ class ProcessEvent(Model):
         return f"{who} is {done} at {self.at:.9g} s"
 
 
-def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None) -> None:
-    """Raise ValueError where events cannot happen, one after the other, before `end` (s)."""
+def refused_events(
+    events: Sequence[ProcessEvent], workers: int, end: float | None
+) -> Iterator[RefusalError]:
+    """What of events cannot happen, one after the other, before `end` (s)."""
     dead: set[int] = set()
     before: ProcessEvent | None = None
     for index, event in enumerate(events):
-        rank = event.rank
-        if rank >= workers:
-            raise refused(
-                f"events.{index}",
-                f": worker {rank} does not exist: ranks go from 0 to "
-                f"{workers - 1} (workers: {workers})",
-            )
-        if before is not None and event.at < before.at:
-            raise refused(
-                f"events.{index}",
-                f": {event}, but comes after one of a later time; "
-                "put events in the order of their times",
-            )
-        if before is not None and before.stop is not None:
-            raise refused(f"events.{index}", f": {event}, but {before}, which ends the run")
-        if end is not None and event.at >= end:
-            raise refused(f"events.{index}", f": {event}, when the run is over (stop.time)")
+        if why := _impossible(event, before, event.rank in dead, workers, end):
+            yield refused(f"events.{index}", f": {why}")
+            continue
         before = event
         if event.restart is None:
-            if rank in dead:
-                raise refused(f"events.{index}", f": {event}, but is dead already")
-            dead.add(rank)
-        elif rank in dead:
-            dead.remove(rank)
+            dead.add(event.rank)
         else:
-            raise refused(f"events.{index}", f": {event}, but is not dead then")
+            dead.remove(event.rank)
+
+
+def _impossible(
+    event: ProcessEvent, before: ProcessEvent | None, dead: bool, workers: int, end: float | None
+) -> str:
+    """Why an event cannot happen after the one before, to one who is dead or not; or nothing."""
+    rank = event.rank
+    if rank >= workers:
+        ranks = f"ranks go from 0 to {workers - 1} (workers: {workers})"
+        return f"worker {rank} does not exist: {ranks}"
+    if before is not None and event.at < before.at:
+        return (
+            f"{event}, but comes after one of a later time; put events in the order of their times"
+        )
+    if before is not None and before.stop is not None:
+        return f"{event}, but {before}, which ends the run"
+    if end is not None and event.at >= end:
+        return f"{event}, when the run is over (stop.time)"
+    if dead and event.restart is None:
+        return f"{event}, but is dead already"
+    if not dead and event.restart is not None:
+        return f"{event}, but is not dead then"
+    return ""
 
 
 # Part of the key of a domain's random streams: append, never renumber.
