@@ -11,8 +11,16 @@ from validation.finding import Section, Verdict
 from validation.points.estimate import FAMILIES, Estimate, Measured
 from validation.points.findings import OUT_OF_SCOPE, findings
 from validation.points.point import PointFileError, bundled_points, read_points
+from validation.points.scenario import SEED
 
 POINTS = [point for path in bundled_points() for point in read_points(path)]
+
+
+def test_the_seed_of_a_point_is_none_of_what_comes_after() -> None:
+    before = SEED.get()
+    one, *_ = bundled_points()
+    findings(read_points(one)[:1])
+    assert SEED.get() == before
 
 
 def test_every_family_is_known() -> None:

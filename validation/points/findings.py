@@ -103,8 +103,8 @@ def told(points: Sequence[Point], ran: Sequence[Ran]) -> list[Finding]:
 
 
 def run_point(point: Point) -> Ran:
-    """Simulate one point, if its formula holds for it."""
-    SEED.set(seed_of(point.id))
+    """Simulate one point, if its formula holds for it; the seed is that of the point alone."""
+    token = SEED.set(seed_of(point.id))
     try:
         long_enough(point.parameters)
         answer = FAMILIES[point.family](**point.parameters)
@@ -118,6 +118,8 @@ def run_point(point: Point) -> Ran:
         return _impossible(f"its numbers are too large or too small ({error})")
     except _NO_RUN as error:
         return _impossible(" ".join(str(error).split()) or type(error).__name__)
+    finally:
+        SEED.reset(token)
     measured = answer if isinstance(answer, dict) else {"": answer}
     return Ran({name: _settled(one) for name, one in measured.items()})
 
