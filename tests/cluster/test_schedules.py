@@ -1,14 +1,20 @@
 """Schedules move the right data to the right place, each contribution once."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.building import run
 from varsim.cluster.collectives import algorithms
+from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.collectives.collective import Vector
 from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.copies.averaged import AveragedReplicas
 from varsim.cluster.network.topology import ByNode
+from varsim.cluster.workers.job import Job
 
 # What a rank has: for each block how often the contribution of every rank is in it.
 Blocks = dict[int, NDArray[np.int64]]
@@ -103,3 +109,22 @@ def test_double_trees_are_those_of_nccl() -> None:
         roots = {tree.index(None) for tree in pair}
         assert max(sum(counts) for counts in children) <= 2
         assert all(0 in counts for rank, counts in enumerate(children) if rank not in roots)
+
+
+def test_what_a_group_meets_for_last_is_what_its_rounds_move(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = run({"kind": "local_sgd", "period": 1}, stop={"global_steps": 5})
+    begin = AveragedReplicas.__init__
+
+    def halved(copies: AveragedReplicas, job: Job, *, choice: Choice, **more: Any) -> None:
+        begin(copies, job, choice=choice, **more)
+        network, size = job.cluster.network, job.workload.size() / 2
+        copies.group.meet_for(
+            lambda ranks: [Vector(choice.schedule_on(network, ranks, size), size)]
+        )
+
+    monkeypatch.setattr(AveragedReplicas, "__init__", halved)
+    half = run({"kind": "local_sgd", "period": 1}, stop={"global_steps": 5})
+    assert [2 * link.moved for link in half.links] == [link.moved for link in whole.links]
+    assert any(link.moved for link in half.links)

@@ -51,7 +51,7 @@ class Group:
         self._copies: GroupCopies
         self._dead: dict[int, int] = {}  # members that nobody knows to be: until when (ns), by rank
         self._waiting: dict[int, Event] = {}  # for the model, by rank
-        self._rings: dict[tuple[int, ...], Collective] = {}
+        self._rings: dict[tuple[int, ...], Collective]  # by members
         job.processes.on_deaths(self._lose)
         job.explain(self._remedy)
 
@@ -69,6 +69,7 @@ class Group:
         """What rounds move among whom, in turn; `seats`: who takes part for each worker."""
         self._vectors, self._slowed = vectors, slowed
         self._seats = seats or self._job.workers
+        self._rings = {}
         self._ring = self._ring_of(self.members)
 
     def meet(self, member: Member) -> Activity[Sequence[int]]:
