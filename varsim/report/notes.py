@@ -338,9 +338,7 @@ NOTES: Final[dict[str, Line]] = {
     "one-run": "One replication, so no intervals: --set replications=5.",
     "pushed-late": "Pushes take {share} of the time of {who}; overlap: true (MXNet) hides some.",
     "recorded-order": "{who}: rates are accurate to 0.4 %; nanoseconds decide who queues first.",
-    "lockstep": (
-        "Every step takes exactly {mean}, so workers of {who} queue in lockstep; real steps vary."
-    ),
+    "lockstep": "Step times are fixed, so workers of {who} queue in lockstep; real ones vary.",
     "guess": "The step time, {mean}, is a guess; measured jobs ran {low..high} times as fast.",
     "guess-measured": "The step time, {mean}, is a guess from another workload.",
     "contradicted": "{reason}",

@@ -129,7 +129,7 @@ def lockstep(scenario: Scenario) -> Iterator[Note]:
         and one.workers(scenario.cluster_of(one)) > 1
     )
     if who:
-        yield Note("lockstep", {"mean": Number(law.expectation(), unit="s"), "who": who})
+        yield Note("lockstep", {"who": who})
 
 
 def heavy_tail(scenario: Scenario) -> Iterator[Note]:
