@@ -356,23 +356,22 @@ def test_an_interrupt_while_it_starts_is_one_line(small: Path, module: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "varsim: interrupted\n")
 
 
-def cpu_seconds(*arguments: object) -> float:
-    """Processor time of the command, the best of a few: other load does not count."""
+def cpu_seconds(*command: str) -> float:
+    """Processor time of a process, the best of a few: other load does not count."""
     times = []
     for _ in range(4):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert call(*arguments).returncode == 0
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=60)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(times)
 
 
-def test_help_comes_at_once() -> None:
-    assert cpu_seconds("--help") < 0.4
-
-
-def test_a_check_is_quick(small: Path) -> None:
-    assert cpu_seconds("check", small) < 0.8
+def test_help_comes_at_once_and_a_check_soon(small: Path) -> None:
+    """Beside what the libraries alone take on this machine."""
+    libraries = cpu_seconds(sys.executable, "-c", "import numpy, simpy, typer, pydantic")
+    assert cpu_seconds(*VARSIM, "--help") < 1.5 * libraries
+    assert cpu_seconds(*VARSIM, "check", str(small)) < 4 * libraries
 
 
 def imported_by(*arguments: object) -> set[str]:
