@@ -335,6 +335,7 @@ class Progress:
         self._started = self._last = time.monotonic()
         self._bar: rich.progress.Progress | None = None
         self._timer: threading.Timer | None = None
+        self._teller: threading.Thread | None = None
         self._over = threading.Event()
         self._how_far = ""  # in words
 
@@ -342,7 +343,8 @@ class Progress:
         if not self._quiet and sys.stderr.isatty():
             self._make_bar()
         if not self._quiet and self._bar is None:
-            threading.Thread(target=self._wait, daemon=True).start()
+            self._teller = threading.Thread(target=self._wait, daemon=True)
+            self._teller.start()
         return self
 
     def __call__(self, done: int, total: int, resumed: int = 0, remark: str = "") -> None:
@@ -368,6 +370,8 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        if self._teller is not None:
+            self._teller.join()  # no line comes after the answer
         if self._timer is not None and self._bar is not None:
             self._timer.cancel()
             self._timer.join()
