@@ -59,6 +59,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     name = str(len([*(Path(NOTES) / "names").iterdir()]))
     (Path(NOTES) / "names" / name).write_text("".join(lines), encoding="utf-8")
     reasons = [*_skipped.values()]
-    too_many = reasons.count(NO_TIME) > LEFT_OUT * (session.testscollected or len(reasons))
+    too_many = reasons.count(NO_TIME) > LEFT_OUT * session.testscollected
     if session.exitstatus == 0 and (too_many or {*reasons} != {NO_TIME}):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -26,7 +26,7 @@ from varsim.learning.staleness import STALENESS_POLICIES
 from varsim.scenario.bundled import bundled
 from varsim.scenario.fault import known
 from varsim.scenario.plan import OBJECTIVES, Objective
-from varsim.scenario.shape import Shape, kinds, members, shapes_of
+from varsim.scenario.shape import Shape, kinds, members, other_names, shapes_of
 from varsim.strategies import ALL_STRATEGIES
 
 SHOWN: Final = 4  # names of a table in the list of all
@@ -50,9 +50,7 @@ def strategies() -> dict[str, Entry]:
         one = ALL_STRATEGIES[kind]
         called = getattr(one, "called", "")
         about = f"{called}: {entry.about}" if called else entry.about
-        names = dict.fromkeys(getattr(one, "also_known_as", ()), "")
-        names |= getattr(one, "known_with", {})
-        found[kind] = entry._replace(about=about, names=names)
+        found[kind] = entry._replace(about=about, names=other_names(one))
     return found
 
 

@@ -106,24 +106,25 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
     return found if len(found) > 1 else {}
 
 
+def other_names(model: object) -> dict[str, str]:
+    """What others call a kind -> with which `key: value` it is that."""
+    names = dict.fromkeys(getattr(model, "also_known_as", ()), "")
+    return names | dict(getattr(model, "known_with", {}))
+
+
 def known_as(text: str, tagged: Mapping[str, Shape]) -> tuple[str, str] | None:
     """The kind that others call so, and with which `key: value`; None where nobody does."""
     called = as_kind(text).replace(" ", "_")
     for kind, shape in tagged.items():
-        known_with = getattr(shape.model, "known_with", {})
-        if called in known_with or called in getattr(shape.model, "also_known_as", ()):
-            return kind, known_with.get(called, "")
+        names = other_names(shape.model)
+        if called in names:
+            return kind, names[called]
     return None
 
 
 def name_meant(text: str, tagged: Mapping[str, Shape]) -> str | None:
     """The nearest in letters of all kinds, and of what others call them."""
-    others = [
-        name
-        for shape in tagged.values()
-        for names in ("also_known_as", "known_with")
-        for name in getattr(shape.model, names, ())
-    ]
+    others = [name for shape in tagged.values() for name in other_names(shape.model)]
     return nearest(text, [*tagged, *others])
 
 
